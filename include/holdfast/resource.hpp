@@ -1,0 +1,48 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "holdfast/lease.hpp"
+#include "holdfast/loop.hpp"
+#include "holdfast/row.hpp"
+#include "holdfast/types.hpp"
+
+namespace holdfast {
+
+/// What a resource is given when its lease was won.
+struct Grant {
+  ConnectionId id;
+  Row row;  ///< as it was when claimed: desired state, URL, options, last_seq
+  std::shared_ptr<LeaseGuard> guard;
+};
+
+/// Where a leased resource stands, for renewals (last_seq) and for people (status).
+struct Progress {
+  std::int64_t last_seq = 0;  ///< acknowledged: nothing at or below it is needed again (S9)
+  std::string status;         ///< one word: connecting, open, subscribed, flowing, silent, paused, backing_off, parked…
+  std::string reason;         ///< why, where the word does not say it
+};
+
+/// Something that exactly one worker runs at a time, under a lease. A WebSocket stream is one kind of it.
+///
+/// Lifecycle: made, start() once, row_changed() any number of times, stop() once, destroyed after it called
+/// `stopped`. All on one loop's thread, but progress(), which any thread may call.
+/// Before every effect the resource asks grant.guard->holds(now): the guard may end at any time (S7); stop()
+/// follows, but the guard is what counts.
+class Resource {
+ public:
+  virtual ~Resource() = default;
+  virtual void start(Grant grant) = 0;
+  /// The row was edited while held (URL, options). Desired state is not its concern.
+  virtual void row_changed(const Row& row) { (void)row; }
+  /// Ends it. While the guard still holds there is time until `deadline` to finish what is under way, so that
+  /// progress() is final when `stopped` is called; afterwards, or if the guard has ended, at once.
+  virtual void stop(LossReason reason, Instant deadline, std::function<void()> stopped) = 0;
+  [[nodiscard]] virtual Progress progress() const = 0;
+};
+
+/// Makes the resource for a row that was claimed; it will live on that loop.
+using ResourceFactory = std::function<std::unique_ptr<Resource>(const Row& row, Loop& loop)>;
+
+}  // namespace holdfast

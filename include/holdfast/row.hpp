@@ -1,0 +1,83 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace holdfast {
+
+/// The value of one attribute. Integers are 64 bits; `double` exists so that other programs' items survive a
+/// round trip, no rule of ours uses it. Equality is by type and value; 1 and 1.0 differ.
+class Value {
+ public:
+  using List = std::vector<Value>;
+  using Map = std::map<std::string, Value, std::less<>>;
+  using Data = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, List, Map>;
+
+  Value() = default;
+  Value(std::nullptr_t) {}                                        // NOLINT(google-explicit-constructor)
+  Value(bool value) : data_(value) {}                             // NOLINT(google-explicit-constructor)
+  Value(int value) : data_(std::int64_t{value}) {}                // NOLINT(google-explicit-constructor)
+  Value(std::int64_t value) : data_(value) {}                     // NOLINT(google-explicit-constructor)
+  Value(double value) : data_(value) {}                           // NOLINT(google-explicit-constructor)
+  Value(std::string value) : data_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
+  Value(std::string_view value) : data_(std::string(value)) {}    // NOLINT(google-explicit-constructor)
+  Value(const char* value) : data_(std::string(value)) {}         // NOLINT(google-explicit-constructor)
+  Value(List value) : data_(std::move(value)) {}                  // NOLINT(google-explicit-constructor)
+  Value(Map value) : data_(std::move(value)) {}                   // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] const Data& data() const { return data_; }
+  [[nodiscard]] const std::int64_t* as_int() const { return std::get_if<std::int64_t>(&data_); }
+  [[nodiscard]] const std::string* as_string() const { return std::get_if<std::string>(&data_); }
+  [[nodiscard]] const bool* as_bool() const { return std::get_if<bool>(&data_); }
+  [[nodiscard]] const Map* as_map() const { return std::get_if<Map>(&data_); }
+  [[nodiscard]] const List* as_list() const { return std::get_if<List>(&data_); }
+  bool operator==(const Value&) const = default;
+
+ private:
+  Data data_ = nullptr;
+};
+
+using Attributes = Value::Map;
+
+/// One item of the table. The key is not among the attributes.
+struct Row {
+  std::string key;
+  Attributes attributes;
+
+  [[nodiscard]] const Value* find(std::string_view name) const;
+  /// The attribute if it is there and of that type; otherwise the fallback. A missing number is 0 unless told.
+  [[nodiscard]] std::int64_t number(std::string_view name, std::int64_t fallback = 0) const;
+  [[nodiscard]] std::string_view text(std::string_view name) const;  ///< valid while the row lives and is unchanged
+  bool operator==(const Row&) const = default;
+};
+
+/// The names that rows are written with (the table in docs/architecture.md).
+namespace attribute {
+inline constexpr std::string_view desired_state = "desired_state";
+inline constexpr std::string_view expires_at = "lease_expires_at_ms";
+inline constexpr std::string_view owner = "lease_owner";
+inline constexpr std::string_view epoch = "lease_epoch";
+inline constexpr std::string_view attempt = "lease_attempt";
+inline constexpr std::string_view url = "ws_url";
+inline constexpr std::string_view last_seq = "last_seq";
+inline constexpr std::string_view options = "options";
+inline constexpr std::string_view tombstone_expires_at = "tombstone_expires_at";  ///< seconds: the table's TTL
+}  // namespace attribute
+
+namespace state {
+inline constexpr std::string_view started = "STARTED";
+inline constexpr std::string_view stopped = "STOPPED";
+inline constexpr std::string_view removed = "REMOVED";
+inline constexpr std::string_view worker = "WORKER";
+}  // namespace state
+
+namespace key_prefix {
+inline constexpr std::string_view connection = "CONN#";
+inline constexpr std::string_view worker = "WORKER#";
+}  // namespace key_prefix
+
+}  // namespace holdfast
