@@ -1,6 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "holdfast/lease.hpp"
@@ -17,11 +19,23 @@ struct Grant {
   std::shared_ptr<LeaseGuard> guard;
 };
 
+/// What a resource has done since it was started, for the report.
+struct Tally {
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+  std::int64_t repeats_dropped = 0;
+  std::int64_t gaps = 0;
+  std::int64_t reconnects = 0;
+  bool operator==(const Tally&) const = default;
+};
+
 /// Where a leased resource stands, for renewals (last_seq) and for people (status).
 struct Progress {
   std::int64_t last_seq = 0;  ///< acknowledged: nothing at or below it is needed again (S9)
-  std::string status;         ///< one word: connecting, open, subscribed, flowing, silent, paused, backing_off, parked…
-  std::string reason;         ///< why, where the word does not say it
+  std::string status;  ///< one word: connecting, open, subscribed, flowing, silent, paused, backing_off, parked…
+  std::string reason;  ///< why, where the word does not say it
+  Tally tally;
+  std::optional<WallTime> first_message_at{};  ///< when its first message was accepted, or its first work done
 };
 
 /// Something that exactly one worker runs at a time, under a lease. A WebSocket stream is one kind of it.
