@@ -10,7 +10,8 @@ namespace holdfast {
 
 /// A condition on the row as it is: the closed algebra that every store can evaluate.
 /// A comparison with an attribute that is missing or of another type is false, whichever way it points,
-/// except not_equal, which is then true (DynamoDB's rule). Only numbers and strings are ordered.
+/// except not_equal, which is then true (DynamoDB's rule). Only numbers and strings are ordered; strings by
+/// their bytes. Every attribute of a row that does not exist is missing. No operands: `all` holds, `any` does not.
 struct Condition {
   enum class Kind { always, row_exists, exists, not_exists, compare, all, any, negate };
   enum class Compare { equal, not_equal, less, less_equal, greater, greater_equal };
@@ -61,7 +62,7 @@ struct Update {
 [[nodiscard]] bool holds(const Condition& condition, const Row* row);
 
 /// Carries the changes out on `row`; false (row untouched) where an `add` meets something that is no integer
-/// or overflows 64 bits.
+/// or overflows 64 bits, or where two changes name one attribute (DynamoDB refuses that too).
 [[nodiscard]] bool apply(const std::vector<Change>& changes, Row& row);
 
 }  // namespace holdfast
