@@ -1,0 +1,42 @@
+#include "runtime/signals.hpp"
+
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <utility>
+
+#include "runtime/asio_loop.hpp"
+
+namespace holdfast::runtime {
+
+struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
+  Impl(AsioLoop& loop, std::function<void(int)> on_signal_)
+      : set(loop.context(), SIGTERM, SIGINT), on_signal(std::move(on_signal_)) {}
+
+  void wait() {
+    set.async_wait([self = shared_from_this()](const boost::system::error_code& error, int signal) {
+      if (error) return;  // cancelled: being destroyed
+      self->wait();
+      if (self->on_signal) self->on_signal(signal);
+    });
+  }
+
+  boost::asio::signal_set set;
+  std::function<void(int)> on_signal;
+};
+
+Signals::Signals(AsioLoop& loop, std::function<void(int signal)> on_signal)
+    : impl_(std::make_shared<Impl>(loop, std::move(on_signal))) {
+  impl_->wait();
+}
+
+Signals::~Signals() {
+  impl_->on_signal = nullptr;
+  impl_->set.cancel();
+  impl_->set.clear();
+}
+
+void ignore_broken_pipes() {
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace holdfast::runtime

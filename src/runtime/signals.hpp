@@ -1,0 +1,27 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+namespace holdfast::runtime {
+
+class AsioLoop;
+
+/// SIGTERM and SIGINT, as calls on a loop, from its making until it is destroyed. At most one per process.
+class Signals {
+ public:
+  /// `on_signal` is called on the loop's thread, once for each signal that arrives (the system may merge equal
+  /// ones that arrive together).
+  Signals(AsioLoop& loop, std::function<void(int signal)> on_signal);
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Makes a write into a closed pipe or socket an error of that write instead of the end of the process.
+void ignore_broken_pipes();
+
+}  // namespace holdfast::runtime
