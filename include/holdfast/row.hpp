@@ -18,16 +18,16 @@ class Value {
   using Data = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, List, Map>;
 
   Value() = default;
-  Value(std::nullptr_t) {}                                        // NOLINT(google-explicit-constructor)
-  Value(bool value) : data_(value) {}                             // NOLINT(google-explicit-constructor)
-  Value(int value) : data_(std::int64_t{value}) {}                // NOLINT(google-explicit-constructor)
-  Value(std::int64_t value) : data_(value) {}                     // NOLINT(google-explicit-constructor)
-  Value(double value) : data_(value) {}                           // NOLINT(google-explicit-constructor)
-  Value(std::string value) : data_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
-  Value(std::string_view value) : data_(std::string(value)) {}    // NOLINT(google-explicit-constructor)
-  Value(const char* value) : data_(std::string(value)) {}         // NOLINT(google-explicit-constructor)
-  Value(List value) : data_(std::move(value)) {}                  // NOLINT(google-explicit-constructor)
-  Value(Map value) : data_(std::move(value)) {}                   // NOLINT(google-explicit-constructor)
+  Value(std::nullptr_t) {}                                      // NOLINT(google-explicit-constructor)
+  Value(bool value) : data_(value) {}                           // NOLINT(google-explicit-constructor)
+  Value(int value) : data_(std::int64_t{value}) {}              // NOLINT(google-explicit-constructor)
+  Value(std::int64_t value) : data_(value) {}                   // NOLINT(google-explicit-constructor)
+  Value(double value) : data_(value) {}                         // NOLINT(google-explicit-constructor)
+  Value(std::string value) : data_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Value(std::string_view value) : data_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Value(const char* value) : data_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
+  Value(List value) : data_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
+  Value(Map value) : data_(std::move(value)) {}                 // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Data& data() const { return data_; }
   [[nodiscard]] const std::int64_t* as_int() const { return std::get_if<std::int64_t>(&data_); }
@@ -65,6 +65,17 @@ inline constexpr std::string_view attempt = "lease_attempt";
 inline constexpr std::string_view url = "ws_url";
 inline constexpr std::string_view last_seq = "last_seq";
 inline constexpr std::string_view options = "options";
+// For people and reports; no rule depends on them.
+inline constexpr std::string_view status = "status";                     ///< of what is held: Progress::status
+inline constexpr std::string_view status_reason = "status_reason";       ///< Progress::reason
+inline constexpr std::string_view released_at = "lease_released_at_ms";  ///< at the last release; removed by a claim
+// Of worker rows.
+inline constexpr std::string_view incarnation = "incarnation";
+inline constexpr std::string_view beat = "beat";
+inline constexpr std::string_view capacity = "capacity";
+inline constexpr std::string_view held = "held";
+inline constexpr std::string_view address = "address";
+inline constexpr std::string_view draining = "draining";
 inline constexpr std::string_view tombstone_expires_at = "tombstone_expires_at";  ///< seconds: the table's TTL
 }  // namespace attribute
 
