@@ -1,0 +1,226 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/deadline_heap.hpp"
+#include "core/lease_write.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/random.hpp"
+#include "holdfast/row.hpp"
+#include "holdfast/store.hpp"
+#include "holdfast/types.hpp"
+
+namespace holdfast {
+
+/// Names one try of one write. Never reused within a Keeper, never 0.
+using WriteId = std::uint64_t;
+
+/// Why a slot went away.
+enum class Ending : std::uint8_t {
+  claim_conflict,  ///< somebody else has it, or the row was not as it had been seen: forget what was seen
+  claim_failed,    ///< the store could not be asked in time, or refused
+  released,        ///< given back, or its expiry overtook the attempt to
+  lost,            ///< a `lost` came before
+};
+[[nodiscard]] std::string_view to_string(Ending ending);
+
+/// Something for the shell to do now. Which fields count depends on the kind.
+struct Action {
+  enum class Kind : std::uint8_t {
+    write,   ///< carry out `write` by `deadline`, then on_write(slot, write_id, …), exactly once
+    start,   ///< the lease is won: run the resource under `epoch`, believing until `until`, going on after `last_seq`
+    extend,  ///< believe until `until`
+    stop,    ///< end the resource for `reason`, by `until` (which renewals go on extending); then stopped()
+    lost,    ///< the belief is over, for `reason`: revoke, cut the resource off at once; then stopped()
+    gone,    ///< the slot is over and will be reused (`ending`)
+  };
+  Kind kind = Kind::write;
+  Slot slot = 0;
+  LossReason reason = LossReason::stopped;
+  Ending ending = Ending::released;
+  Epoch epoch;
+  Instant until{};
+  std::int64_t last_seq = 0;
+  WriteId write_id = 0;
+  Instant deadline{};
+  LeaseWrite write;
+};
+
+struct KeeperLimits {
+  std::size_t max_leases = 100;     ///< claimed, held and ending together
+  std::size_t max_in_flight = 256;  ///< writes
+};
+
+/// All leases of one worker, as pure rules: what happened goes in with the time, what to do comes out. No I/O, no
+/// clock; randomness only from the generator handed in. Not thread-safe: one loop's thread.
+///
+/// The shell, after every call and at next(): `while (auto action = keeper.poll(loop.now())) …`. The Now handed to
+/// poll() must have been read before the request of a `write` leaves, since belief counts from it (S4): read the
+/// clocks anew for each poll() or after work that took long.
+///
+/// Of the row the Keeper keeps only what it needs. The shell keeps the newest row that it handed to on_write() for a
+/// slot: that is the row that `start` and `stop` refer to (URL, options, last_seq).
+///
+/// The life of a slot: claim() → write… → start → (extend | write)… → [stop] → stopped() → write (release) → gone;
+/// or lost, at any time after start, → stopped() → gone; or gone without start. Drawn in README.md.
+class Keeper {
+ public:
+  Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random);
+
+  // What happened.
+
+  /// Asks for a claim. False, and nothing happens: no room, draining, that key has a slot already, or the candidate
+  /// is not claimable yet by this clock.
+  bool claim(const Candidate& candidate, Now now);
+  /// Everything up to `last_seq` was acknowledged (S9): rides on the next renewal or the release. Never goes back.
+  void progress(Slot slot, std::int64_t last_seq);
+  /// Ask the resource to stop; renewals go on until it has (S11).
+  void stop(Slot slot, LossReason reason, Now now);
+  /// Claims nothing more and asks every resource to stop. What was claimed but not started is given back.
+  void drain(Now now);
+  /// The resource of the slot has ended, asked or not: gives the lease back if it is still held.
+  void stopped(Slot slot, std::int64_t last_seq, Now now);
+  /// What became of a write. `row`: as the reply had it, null for none. Ids that are not awaited are ignored.
+  void on_write(Slot slot, WriteId id, Outcome outcome, const Row* row, Now now);
+
+  // What to do.
+
+  /// The next thing to do, in this order: beliefs that ended, other events, writes by the end of their belief.
+  /// Nothing: all done until next() or the next call.
+  std::optional<Action> poll(Now now);
+  /// When poll() will have something to do although nothing is called; in the past: at once. Nothing: never.
+  [[nodiscard]] std::optional<Instant> next() const;
+
+  // For looking.
+
+  struct Counters {
+    std::uint64_t claims = 0;              ///< won
+    std::uint64_t claim_conflicts = 0;     ///< lost to others, or stale
+    std::uint64_t claims_late = 0;         ///< won, but the reply came after the belief's end, so given back
+    std::uint64_t renewals = 0;            ///< confirmed
+    std::uint64_t releases = 0;            ///< confirmed
+    std::uint64_t settled = 0;             ///< conflicts that were one's own earlier success (S5)
+    std::uint64_t adopted = 0;             ///< conflicts that showed the lease still ours, so written again
+    std::uint64_t throttled = 0;           ///< tries
+    std::uint64_t unknown = 0;             ///< tries
+    std::uint64_t rejected = 0;            ///< tries
+    std::uint64_t replies_ignored = 0;     ///< late or foreign
+    std::array<std::uint64_t, 6> ended{};  ///< leases that had started, by LossReason, each once
+    [[nodiscard]] std::uint64_t ended_by(LossReason reason) const { return ended[static_cast<std::size_t>(reason)]; }
+  };
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const WorkerId& owner() const { return owner_; }
+  [[nodiscard]] const LeaseTerms& terms() const { return terms_; }
+  [[nodiscard]] bool draining() const { return draining_; }
+  [[nodiscard]] std::size_t held() const { return held_; }  ///< believed in
+  [[nodiscard]] std::size_t used() const { return used_; }  ///< slots that are not free
+  [[nodiscard]] std::size_t room() const { return draining_ ? 0 : limits_.max_leases - used_; }
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }  ///< writes
+  [[nodiscard]] std::optional<Slot> find(std::string_view key) const;
+  /// After `gone`, the key stays readable until the next claim().
+  [[nodiscard]] const std::string& key(Slot slot) const { return leases_[slot].key; }
+  [[nodiscard]] Epoch epoch(Slot slot) const { return leases_[slot].epoch; }
+  [[nodiscard]] Instant until(Slot slot) const { return leases_[slot].until; }
+
+ private:
+  enum class State : std::uint8_t { free, claiming, held, releasing, lost, ended };
+  enum class Pace : std::uint8_t { resting, waiting, ready, in_flight };
+
+  struct Lease {
+    std::string key;
+    std::string seen_owner;
+    WallTime seen_expires_at{};
+    State state = State::free;
+    Pace pace = Pace::resting;
+    LeaseWrite::Kind sent_kind = LeaseWrite::Kind::claim;  // of the write in flight
+    LossReason reason = LossReason::stopped;
+    Ending ending = Ending::released;
+    bool unwanted = false;  // claimed, but to be given back without a start
+    bool starting = false;  // won, but `start` was not handed out yet
+    bool stop_asked = false;
+    bool resource_ended = true;  // stopped() was called, or there never was a start
+    bool attempt_open = false;   // the attempt's write has not been settled yet
+    bool maybe_applied = false;  // a try of this attempt came out unknown
+    bool say_extend = false;
+    bool say_stop = false;
+    bool event_queued = false;
+    bool loss_queued = false;
+    std::uint8_t tries = 0;
+    Epoch epoch;
+    Instant until{};       // held: the belief's end. claiming, releasing: when it is no longer worth trying
+    Instant due{};         // waiting: the next write
+    Instant first_sent{};  // of the open attempt
+    Instant sent{};        // the latest try
+    Instant give_up{};     // in flight: when a reply is no longer waited for
+    Duration phase{};
+    WallTime written{};  // the highest expiry ever sent, or seen, for this epoch
+    Attempt attempt;
+    WriteId write_id = 0;
+    std::int64_t acknowledged = 0;
+    std::int64_t carried = 0;       // by the write in flight
+    std::int64_t checkpointed = 0;  // confirmed in the row
+    Slot next_event = 0;
+    Slot next_loss = 0;
+  };
+  struct Fifo {  // threads through the leases: nothing is allocated
+    static constexpr Slot none = UINT32_MAX;
+    Slot head = none;
+    Slot tail = none;
+  };
+
+  void fire(Slot slot, Now now);
+  std::optional<Action> take_loss();
+  std::optional<Action> take_event();
+  std::optional<Action> take_write(Now now);
+  [[nodiscard]] LeaseWrite make_write(Lease& lease, Now now);
+
+  void claim_answered(Slot slot, Outcome outcome, const Row* row, Now now);
+  void renewal_answered(Slot slot, Outcome outcome, const Row* row, Now now);
+  void release_answered(Slot slot, Outcome outcome, const Row* row, Now now);
+  void won(Slot slot, Instant counted_from, const Row* row, Now now);
+  void renewed(Slot slot, Instant counted_from, const Row* row, Now now);
+  void retry(Slot slot, Now now);
+  void give_back(Slot slot, Now now);
+  void lose(Slot slot, LossReason reason, Now now);
+  void end(Slot slot, Ending ending);
+  void free(Slot slot);
+  void count_end(const Lease& lease);
+
+  void ask_write(Slot slot);                  // as soon as there is room in flight
+  void ask_write_at(Slot slot, Instant due);  // later
+  void rest(Slot slot);
+  void schedule(Slot slot);
+  void queue_event(Slot slot);
+  [[nodiscard]] bool still_ours(const Lease& lease, const Row* row) const;
+  [[nodiscard]] bool own_attempt(const Lease& lease, const Row* row) const;
+  [[nodiscard]] Instant next_phase(const Lease& lease, Instant after) const;
+
+  const WorkerId owner_;
+  const LeaseTerms terms_;
+  const KeeperLimits limits_;
+  Random& random_;
+  const Duration belief_;     // lease − margin
+  const Duration try_limit_;  // for one try of a write
+  std::deque<Lease> leases_;  // a deque: keys are viewed from outside, so leases stay where they are
+  std::vector<Slot> free_;
+  std::unordered_map<std::string_view, Slot> slots_;  // looked up by key only, never walked
+  DeadlineHeap timers_;
+  DeadlineHeap ready_;
+  Fifo events_;
+  Fifo losses_;
+  Counters counters_;
+  WriteId last_write_ = 0;
+  std::size_t used_ = 0;
+  std::size_t held_ = 0;
+  std::size_t in_flight_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "holdfast/lease.hpp"
+#include "holdfast/row.hpp"
+#include "holdfast/types.hpp"
+#include "holdfast/update.hpp"
+
+namespace holdfast {
+
+/// A row that may be claimed, as it was seen. What was seen is pinned by the claim's condition (S8).
+struct Candidate {
+  std::string key;
+  Epoch epoch;            ///< 0: the row never had one
+  std::string owner;      ///< empty: nobody
+  WallTime expires_at{};  ///< 1970: free, or never held
+};
+
+/// Reads a row. Nothing where its desired state is not STARTED.
+[[nodiscard]] std::optional<Candidate> candidate_from(const Row& row);
+
+/// From when on (by one's own wall clock) others may take it: at once where nobody holds it (WallTime::min()),
+/// otherwise `skew` after its expiry (S1, S4).
+[[nodiscard]] WallTime claimable_from(const Candidate& candidate, Duration skew);
+
+/// One of the conditional writes of a lease's life, as small plain data: made for every renewal, so it owns
+/// nothing. The views point into the Keeper and are valid until the lease's slot is gone; render() copies.
+struct LeaseWrite {
+  enum class Kind : std::uint8_t { claim, renew, release };
+  Kind kind = Kind::claim;
+  std::string_view key;
+  Attempt attempt;                       ///< the same in every try of this write (S5)
+  Epoch epoch;                           ///< held, or to be held: a claim is conditional on the one below it
+  WallTime expires_at{};                 ///< claim, renew
+  std::optional<std::int64_t> last_seq;  ///< renew, release: only where it went forwards (S9)
+  std::string_view seen_owner;           ///< claim
+  WallTime seen_expires_at{};            ///< claim
+  WallTime free_before{};                ///< claim: an owner whose expiry is at or before this has lost it
+};
+
+/// The write as conditions and changes on the row. See README.md for what each condition is there for.
+[[nodiscard]] Update render(const LeaseWrite& write, const WorkerId& owner);
+
+}  // namespace holdfast

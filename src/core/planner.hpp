@@ -1,0 +1,121 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/lease_write.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/random.hpp"
+#include "holdfast/row.hpp"
+#include "holdfast/types.hpp"
+
+namespace holdfast {
+
+struct PlannerLimits {
+  std::size_t max_leases = 100;  ///< the worker's capacity: sets the size of a batch of claims
+  std::size_t pool = 1024;       ///< candidates remembered from one look
+};
+
+/// A look for orphans: query_due(STARTED, before, limit).
+struct Look {
+  WallTime before{};      ///< rows that expire before this, so also some that are still held
+  std::size_t limit = 0;  ///< rows per page
+  Instant deadline{};     ///< for the whole look, all its pages
+};
+
+/// Which orphans to claim, and when (pure: no I/O, no clock, randomness from the generator handed in).
+///
+/// Looks come at random intervals, uniform in [R/10, 19R/10] around R = terms.reconcile_every, so that workers that
+/// started together drift apart. Each sees rows that expire within the longest interval to come (2R, but no more than
+/// three quarters of what a healthy row has left at its renewal, so healthy rows do not show): a dead owner's row is
+/// known before it expires, and its claim is due at expiry + skew + a small jitter.
+///
+/// Claims are handed out in random order, at most batch() per pace(): survivors share rather than collide, and after
+/// an outage the fleet comes back gradually (F15). What was handed out is forgotten until a look shows it again.
+///
+/// The shell: `if (look = look(now)) query…`; each page → saw(); an error → failed(); then
+/// `while (c = take(now, keeper.room())) keeper.claim(*c, now)`; again at next() and after the keeper freed a slot.
+class Planner {
+ public:
+  Planner(LeaseTerms terms, PlannerLimits limits, Random& random);
+
+  /// A look, when one is due. It is then under way until saw() says that it is over, failed(), or its deadline.
+  std::optional<Look> look(Now now);
+  /// A page of the look under way. `more`: the store has further pages. True: fetch the next page as well; false: the
+  /// look is over.
+  bool saw(std::span<const Row> rows, bool more, Now now);
+  /// The look under way failed (S6, F15): next one after an exponential, fully jittered, capped delay.
+  void failed(Now now);
+  /// Rows may have changed: look soon, but not more often than floor().
+  void poke(Now now);
+
+  /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
+  std::optional<Candidate> take(Now now, std::size_t room);
+  /// A claim met a conflict: others are claiming too. When half a batch did, a new look comes soon.
+  void conflicted(Now now);
+  /// A claim came to nothing because the store could not be asked: the next batch waits like the next look.
+  void claim_failed(Now now);
+
+  /// No looks and no claims from now on.
+  void drain();
+
+  /// When look() or take() next has something by itself. Nothing: never (draining).
+  [[nodiscard]] std::optional<Instant> next() const;
+
+  /// Orphans that nobody took for more than 2R after they could have been, as of the last look (at most
+  /// limits.pool are known). More than 0 on a worker without room means: the fleet is too small (F10).
+  [[nodiscard]] std::size_t unowned(Now now) const;
+
+  [[nodiscard]] Duration floor() const { return floor_; }      ///< least time between looks
+  [[nodiscard]] Duration pace() const { return pace_; }        ///< time between batches
+  [[nodiscard]] std::size_t batch() const { return batch_; }   ///< claims at once
+  [[nodiscard]] Duration horizon() const { return horizon_; }  ///< how far ahead of expiry a look sees
+
+ private:
+  struct Known {
+    Candidate candidate;
+    Instant due{};        // when to claim it
+    Instant claimable{};  // since when anyone could have
+    std::uint64_t look = 0;
+    bool taken = false;  // handed out since the look that showed it
+  };
+
+  void admit(const Row& row, Now now);
+  void look_at(Instant at);
+  void look_by(Instant at);
+  void finish_look(Now now);
+  [[nodiscard]] Duration backoff();
+
+  const LeaseTerms terms_;
+  const PlannerLimits limits_;
+  Random& random_;
+  const Duration horizon_;
+  const Duration floor_;
+  const Duration pace_;
+  const Duration jitter_;
+  const std::size_t batch_;
+
+  std::vector<Known> known_;
+  std::unordered_map<std::string, std::size_t> places_;  // key → index in known_; looked up only, never walked
+  std::uint64_t look_ = 0;                               // the number of the latest look
+  std::size_t seen_ = 0;                                 // rows of the look under way
+  bool looking_ = false;
+  bool truncated_ = false;  // the latest look left rows unseen
+  bool draining_ = false;
+  bool full_ = false;    // as of the latest take()
+  bool opened_ = false;  // a batch was opened
+  std::size_t left_in_batch_ = 0;
+  std::size_t conflicts_ = 0;  // since the latest look
+  unsigned failures_ = 0;      // in a row
+  Instant next_look_{};
+  Instant last_look_{};
+  Instant look_deadline_{};
+  Instant next_batch_{};
+};
+
+}  // namespace holdfast
