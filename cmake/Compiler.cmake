@@ -9,8 +9,10 @@ find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
-find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM)
+# mold links in a tenth of the time, where the compiler can call it (g++ from 12.1, clang).
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=mold HOLDFAST_HAVE_MOLD)
+if(HOLDFAST_HAVE_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
