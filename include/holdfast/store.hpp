@@ -25,7 +25,8 @@ enum class Outcome {
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
-/// What a request came to. `error` is set for throttled, unknown and rejected.
+/// What a request came to. `error` is set for throttled, unknown and rejected. An applied read of several rows
+/// sets it where a row could not be read (damaged): the others are in the value, the error names the damaged one.
 template <class T>
 struct Reply {
   Outcome outcome = Outcome::unknown;
@@ -77,8 +78,9 @@ class Store {
   /// Rows that exist, in no promised order.
   virtual void batch_get(std::vector<std::string> keys, Instant deadline, Handler<RowsReply> handler) = 0;
   virtual void update(Update update, Instant deadline, Handler<RowReply> handler) = 0;
-  /// All or none; conflict where any condition fails. `token` makes a repeat within 10 minutes a no-op where
-  /// the store can (DynamoDB's ClientRequestToken).
+  /// All or none, 1 to 100 rows, each once; conflict where any condition fails. The rows after the writes, in the
+  /// order of the updates; on conflict the rows as they were whose condition failed. `token` makes a repeat within
+  /// 10 minutes a no-op where the store can (DynamoDB's ClientRequestToken; memory and SQLite cannot).
   virtual void transact(std::vector<Update> updates, std::string token, Instant deadline,
                         Handler<RowsReply> handler) = 0;
 

@@ -1,0 +1,34 @@
+#include "store/utf8.hpp"
+
+#include <cstddef>
+
+namespace holdfast::store {
+
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  const auto byte = [&](std::size_t index) -> unsigned {
+    return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
+  };
+  const auto follows = [&](std::size_t index) { return (byte(index) & 0xc0U) == 0x80U; };
+  while (at < text.size()) {
+    const unsigned first = byte(at);
+    if (first < 0x80) {
+      ++at;
+    } else if (first >= 0xc2 && first <= 0xdf && follows(at + 1)) {
+      at += 2;
+    } else if ((first & 0xf0U) == 0xe0U && follows(at + 1) && follows(at + 2)) {
+      if (first == 0xe0 && byte(at + 1) < 0xa0) return false;   // overlong
+      if (first == 0xed && byte(at + 1) >= 0xa0) return false;  // surrogate
+      at += 3;
+    } else if (first >= 0xf0 && first <= 0xf4 && follows(at + 1) && follows(at + 2) && follows(at + 3)) {
+      if (first == 0xf0 && byte(at + 1) < 0x90) return false;   // overlong
+      if (first == 0xf4 && byte(at + 1) >= 0x90) return false;  // above U+10FFFF
+      at += 4;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace holdfast::store
