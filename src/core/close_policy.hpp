@@ -26,7 +26,7 @@ struct ConnectionEnd {
 /// What the other side's answer means for us (F37, F38).
 enum class Response {
   retry,                ///< connect again after the backoff
-  retry_later,          ///< it said that it is busy or restarting: honour its Retry-After, else at least 5 s
+  retry_later,          ///< it said that it is busy or restarting: honour its Retry-After, else 5 s, then the backoff
   refresh_credentials,  ///< read `env:`/`file:` headers again and retry; park when that did not help
   park,                 ///< the same request would fail the same way: show why and wait
 };

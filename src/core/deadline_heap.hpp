@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "holdfast/types.hpp"
@@ -23,6 +24,9 @@ class DeadlineHeap {
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
   [[nodiscard]] bool contains(Slot slot) const { return slot < place_.size() && place_[slot] != nowhere; }
+  [[nodiscard]] std::optional<Instant> at(Slot slot) const {
+    return contains(slot) ? std::optional(heap_[place_[slot]].at) : std::nullopt;
+  }
   /// The earliest. Not on an empty heap.
   [[nodiscard]] const Entry& top() const { return heap_.front(); }
 

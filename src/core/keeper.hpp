@@ -137,6 +137,7 @@ class Keeper {
     std::string key;
     std::string seen_owner;
     WallTime seen_expires_at{};
+    WallTime seen_released_at{};
     State state = State::free;
     Pace pace = Pace::resting;
     LeaseWrite::Kind sent_kind = LeaseWrite::Kind::claim;  // of the write in flight
@@ -175,12 +176,14 @@ class Keeper {
     Slot tail = none;
   };
 
+  [[nodiscard]] Slot take_slot();
   void fire(Slot slot, Now now);
   std::optional<Action> take_loss();
   std::optional<Action> take_event();
   std::optional<Action> take_write(Now now);
   [[nodiscard]] LeaseWrite make_write(Lease& lease, Now now);
 
+  void settle(Slot slot, Outcome outcome, const Row* row, Now now);
   void claim_answered(Slot slot, Outcome outcome, const Row* row, Now now);
   void renewal_answered(Slot slot, Outcome outcome, const Row* row, Now now);
   void release_answered(Slot slot, Outcome outcome, const Row* row, Now now);
@@ -190,14 +193,15 @@ class Keeper {
   void give_back(Slot slot, Now now);
   void lose(Slot slot, LossReason reason, Now now);
   void end(Slot slot, Ending ending);
-  void free(Slot slot);
-  void count_end(const Lease& lease);
+  void leave_held(Lease& lease);
 
+  static void begin_write(Lease& lease);      // a new logical write: a new attempt
   void ask_write(Slot slot);                  // as soon as there is room in flight
   void ask_write_at(Slot slot, Instant due);  // later
   void rest(Slot slot);
   void schedule(Slot slot);
   void queue_event(Slot slot);
+  void queue_loss(Slot slot);
   [[nodiscard]] bool still_ours(const Lease& lease, const Row* row) const;
   [[nodiscard]] bool own_attempt(const Lease& lease, const Row* row) const;
   [[nodiscard]] Instant next_phase(const Lease& lease, Instant after) const;
@@ -206,7 +210,8 @@ class Keeper {
   const LeaseTerms terms_;
   const KeeperLimits limits_;
   Random& random_;
-  const Duration belief_;     // lease − margin
+  const Duration belief_;  // lease − margin
+  const std::chrono::milliseconds lease_;
   const Duration try_limit_;  // for one try of a write
   std::deque<Lease> leases_;  // a deque: keys are viewed from outside, so leases stay where they are
   std::vector<Slot> free_;

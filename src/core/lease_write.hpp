@@ -14,17 +14,22 @@ namespace holdfast {
 /// A row that may be claimed, as it was seen. What was seen is pinned by the claim's condition (S8).
 struct Candidate {
   std::string key;
-  Epoch epoch;            ///< 0: the row never had one
-  std::string owner;      ///< empty: nobody
-  WallTime expires_at{};  ///< 1970: free, or never held
+  Epoch epoch;             ///< 0: the row never had one
+  std::string owner;       ///< empty: nobody
+  WallTime expires_at{};   ///< 1970: free, or never held
+  WallTime released_at{};  ///< 1970: not released by its last owner; for reports
 };
 
-/// Reads a row. Nothing where its desired state is not STARTED.
+/// Reads a row. Nothing where its desired state is not STARTED, or its epoch is none (negative, or without a
+/// successor).
 [[nodiscard]] std::optional<Candidate> candidate_from(const Row& row);
 
 /// From when on (by one's own wall clock) others may take it: at once where nobody holds it (WallTime::min()),
 /// otherwise `skew` after its expiry (S1, S4).
-[[nodiscard]] WallTime claimable_from(const Candidate& candidate, Duration skew);
+[[nodiscard]] WallTime claimable_from(std::string_view owner, WallTime expires_at, Duration skew);
+[[nodiscard]] inline WallTime claimable_from(const Candidate& candidate, Duration skew) {
+  return claimable_from(candidate.owner, candidate.expires_at, skew);
+}
 
 /// One of the conditional writes of a lease's life, as small plain data: made for every renewal, so it owns
 /// nothing. The views point into the Keeper and are valid until the lease's slot is gone; render() copies.
@@ -36,8 +41,10 @@ struct LeaseWrite {
   Epoch epoch;                           ///< held, or to be held: a claim is conditional on the one below it
   WallTime expires_at{};                 ///< claim, renew
   std::optional<std::int64_t> last_seq;  ///< renew, release: only where it went forwards (S9)
+  WallTime at{};                         ///< the wall clock at this try
   std::string_view seen_owner;           ///< claim
   WallTime seen_expires_at{};            ///< claim
+  WallTime seen_released_at{};           ///< claim: for reports
   WallTime free_before{};                ///< claim: an owner whose expiry is at or before this has lost it
 };
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "core/deadline_heap.hpp"
 #include "core/lease_write.hpp"
 #include "holdfast/lease.hpp"
 #include "holdfast/random.hpp"
@@ -37,9 +37,11 @@ struct Look {
 ///
 /// Claims are handed out in random order, at most batch() per pace(): survivors share rather than collide, and after
 /// an outage the fleet comes back gradually (F15). What was handed out is forgotten until a look shows it again.
+/// There is no notion of a fair share here, so none that could keep an orphan waiting (F9).
 ///
-/// The shell: `if (look = look(now)) query…`; each page → saw(); an error → failed(); then
-/// `while (c = take(now, keeper.room())) keeper.claim(*c, now)`; again at next() and after the keeper freed a slot.
+/// The shell: `if (auto wanted = look(now))` query; each page → saw(); an error → failed(); then
+/// `while (auto candidate = take(now, keeper.room())) keeper.claim(*candidate, now)`; again at next(), after every
+/// page, and after the keeper freed a slot. Candidates that it holds itself need no filter: the keeper refuses them.
 class Planner {
  public:
   Planner(LeaseTerms terms, PlannerLimits limits, Random& random);
@@ -49,16 +51,16 @@ class Planner {
   /// A page of the look under way. `more`: the store has further pages. True: fetch the next page as well; false: the
   /// look is over.
   bool saw(std::span<const Row> rows, bool more, Now now);
-  /// The look under way failed (S6, F15): next one after an exponential, fully jittered, capped delay.
+  /// The look under way failed: next one after an exponential, fully jittered delay of at most 4R (F15).
   void failed(Now now);
-  /// Rows may have changed: look soon, but not more often than floor().
+  /// Rows may have changed: look soon, but not more often than floor(), and not into a store that fails.
   void poke(Now now);
 
   /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
   std::optional<Candidate> take(Now now, std::size_t room);
   /// A claim met a conflict: others are claiming too. When half a batch did, a new look comes soon.
   void conflicted(Now now);
-  /// A claim came to nothing because the store could not be asked: the next batch waits like the next look.
+  /// A claim came to nothing because the store could not be asked: the next batch waits, up to R.
   void claim_failed(Now now);
 
   /// No looks and no claims from now on.
@@ -79,17 +81,15 @@ class Planner {
  private:
   struct Known {
     Candidate candidate;
-    Instant due{};        // when to claim it
-    Instant claimable{};  // since when anyone could have
-    std::uint64_t look = 0;
-    bool taken = false;  // handed out since the look that showed it
+    Instant claimable{};     // since when anyone may have it
+    std::uint64_t look = 0;  // that showed it last
+    bool taken = false;      // handed out since
   };
 
   void admit(const Row& row, Now now);
-  void look_at(Instant at);
-  void look_by(Instant at);
   void finish_look(Now now);
-  [[nodiscard]] Duration backoff();
+  void look_by(Instant at);
+  [[nodiscard]] Duration soon() { return random_.between(Duration::zero(), floor_ / 2); }
 
   const LeaseTerms terms_;
   const PlannerLimits limits_;
@@ -101,21 +101,22 @@ class Planner {
   const std::size_t batch_;
 
   std::vector<Known> known_;
-  std::unordered_map<std::string, std::size_t> places_;  // key → index in known_; looked up only, never walked
-  std::uint64_t look_ = 0;                               // the number of the latest look
-  std::size_t seen_ = 0;                                 // rows of the look under way
+  std::unordered_map<std::string, Slot> places_;  // key → index in known_; looked up only, never walked
+  DeadlineHeap due_;                              // indexes of known_ that may be handed out, by when
+  std::uint64_t look_ = 0;                        // the number of the latest look
+  std::size_t seen_ = 0;                          // rows of the look under way
   bool looking_ = false;
+  bool poked_ = false;      // while looking
   bool truncated_ = false;  // the latest look left rows unseen
   bool draining_ = false;
-  bool full_ = false;    // as of the latest take()
-  bool opened_ = false;  // a batch was opened
+  bool full_ = false;  // as of the latest take()
   std::size_t left_in_batch_ = 0;
-  std::size_t conflicts_ = 0;  // since the latest look
-  unsigned failures_ = 0;      // in a row
-  Instant next_look_{};
-  Instant last_look_{};
+  std::size_t conflicts_ = 0;           // since the latest look
+  unsigned failures_ = 0;               // in a row
+  Instant next_look_ = Instant::min();  // the first one at once
+  Instant last_look_ = Instant::min();
   Instant look_deadline_{};
-  Instant next_batch_{};
+  Instant next_batch_ = Instant::min();
 };
 
 }  // namespace holdfast

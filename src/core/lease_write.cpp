@@ -1,0 +1,114 @@
+#include "core/lease_write.hpp"
+
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+Value number(WallTime time) {
+  return Value(std::int64_t{time.time_since_epoch().count()});
+}
+
+/// A plain worker may leave an attribute out where we write 0 or nothing: to us they are the same.
+Condition equals_or_missing(std::string_view name, Value value) {
+  return Condition::not_exists(name) || Condition::equals(name, std::move(value));
+}
+
+Condition nobody_owns() {
+  return equals_or_missing(attribute::owner, "");
+}
+
+Condition held_by(const WorkerId& owner, Epoch epoch) {
+  return Condition::equals(attribute::owner, owner.value) && Condition::equals(attribute::epoch, epoch.value);
+}
+
+/// S8: nothing is created, only what shall run is claimed, and only in the state in which it was seen. The epoch
+/// alone would not do: plain workers leave it as it is when they claim, but they do change the expiry or the owner.
+Condition as_seen(const LeaseWrite& write) {
+  const std::int64_t seen_epoch = write.epoch.value - 1;
+  Condition epoch = seen_epoch == 0 ? equals_or_missing(attribute::epoch, std::int64_t{0})
+                                    : Condition::equals(attribute::epoch, seen_epoch);
+  Condition owner =
+      write.seen_owner.empty() ? nobody_owns() : Condition::equals(attribute::owner, Value(write.seen_owner));
+  Condition expiry = write.seen_expires_at == WallTime{}
+                         ? equals_or_missing(attribute::expires_at, std::int64_t{0})
+                         : Condition::equals(attribute::expires_at, number(write.seen_expires_at));
+  return Condition::row_exists() && Condition::equals(attribute::desired_state, Value(state::started)) &&
+         std::move(epoch) && std::move(owner) && std::move(expiry);
+}
+
+Update render_claim(const LeaseWrite& write, const WorkerId& owner) {
+  // S1: an owner may go on until its expiry, and its clock may be behind ours by the skew.
+  Condition free = nobody_owns() || Condition::not_exists(attribute::expires_at) ||
+                   Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.free_before));
+  Update update;
+  update.condition = as_seen(write) && std::move(free);
+  update.changes = {Change::set(attribute::owner, owner.value), Change::set(attribute::epoch, write.epoch.value),
+                    Change::set(attribute::attempt, write.attempt.to_string()),
+                    Change::set(attribute::expires_at, number(write.expires_at)),
+                    Change::remove(attribute::released_at)};
+  return update;
+}
+
+Update render_renewal(const LeaseWrite& write, const WorkerId& owner) {
+  Update update;
+  // A delayed duplicate of an older renewal must not take back what a newer one has promised: expiries sent under
+  // one epoch rise from try to try, so the older one is the lower one.
+  update.condition = held_by(owner, write.epoch) &&
+                     Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.expires_at));
+  update.changes = {Change::set(attribute::attempt, write.attempt.to_string()),
+                    Change::set(attribute::expires_at, number(write.expires_at))};
+  return update;
+}
+
+Update render_release(const LeaseWrite& write, const WorkerId& owner) {
+  Update update;
+  update.condition = held_by(owner, write.epoch);
+  // The epoch stays for good (S3).
+  update.changes = {Change::remove(attribute::owner), Change::set(attribute::expires_at, std::int64_t{0}),
+                    Change::set(attribute::attempt, write.attempt.to_string()),
+                    Change::set(attribute::released_at, number(write.at))};
+  return update;
+}
+
+}  // namespace
+
+std::optional<Candidate> candidate_from(const Row& row) {
+  if (row.text(attribute::desired_state) != state::started) return std::nullopt;
+  Candidate candidate;
+  candidate.key = row.key;
+  candidate.epoch = {row.number(attribute::epoch)};
+  if (candidate.epoch.value < 0 || candidate.epoch.value == INT64_MAX) return std::nullopt;
+  candidate.owner = row.text(attribute::owner);
+  candidate.expires_at = WallTime(std::chrono::milliseconds(row.number(attribute::expires_at)));
+  candidate.released_at = WallTime(std::chrono::milliseconds(row.number(attribute::released_at)));
+  return candidate;
+}
+
+WallTime claimable_from(std::string_view owner, WallTime expires_at, Duration skew) {
+  if (owner.empty() || expires_at == WallTime{}) return WallTime::min();
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(skew);
+  // An absurd expiry (somebody wrote 9223372036854775807) must not wrap around into "long ago".
+  return expires_at > WallTime::max() - wait ? WallTime::max() : expires_at + wait;
+}
+
+Update render(const LeaseWrite& write, const WorkerId& owner) {
+  Update update;
+  switch (write.kind) {
+    case LeaseWrite::Kind::claim:
+      update = render_claim(write, owner);
+      break;
+    case LeaseWrite::Kind::renew:
+      update = render_renewal(write, owner);
+      break;
+    case LeaseWrite::Kind::release:
+      update = render_release(write, owner);
+      break;
+  }
+  update.key = write.key;
+  if (write.last_seq) update.changes.push_back(Change::set(attribute::last_seq, *write.last_seq));
+  return update;
+}
+
+}  // namespace holdfast
