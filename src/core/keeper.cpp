@@ -517,9 +517,9 @@ LeaseWrite Keeper::make_write(Lease& lease, Now now) {
   if (!lease.attempt_open) {
     lease.attempt = random_.attempt();
     lease.attempt_open = true;
+    // Kept even when this try is throttled: a duplicate of it may still arrive and be the one that is applied.
+    lease.first_sent = now.instant;
   }
-  // The first try that may have been applied: before it, every try was surely refused.
-  if (!lease.maybe_applied) lease.first_sent = now.instant;
   write.key = lease.key;
   write.attempt = lease.attempt;
   write.epoch = lease.epoch;
