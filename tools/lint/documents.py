@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The documents agree with the repository.
+
+Usage: tools/lint/documents.py [--root FOLDER] [--write]
+
+  links   every relative link of every Markdown file leads somewhere, anchors included
+  faults  docs/faults.md: every number that must be guarded names at least one test, every test that it names
+          exists, and every test whose name begins with f04_ is named under F4. --write brings the lists of
+          tests up to date from the sources.
+  rules   every S and F number that a source or document speaks of is one that docs/ explains
+  adr     docs/adr/README.md lists every decision; --write brings it up to date
+
+Prints one line for each fault and exits 1 where there is one.
+"""
+import argparse
+import pathlib
+import re
+import sys
+from typing import NamedTuple
+
+# Faults of leases and fleets, and of connections, that have a test by number today. The others wait for their part.
+MUST_BE_GUARDED = [*range(1, 10), 12, 14, 16, 17, 21, *range(33, 39), *range(40, 45)]
+
+
+class Fault(NamedTuple):
+    path: str
+    line: int
+    rule: str
+    text: str
+
+
+def tracked(root: pathlib.Path, *folders: str) -> list[pathlib.Path]:
+    """The files below these folders (or these files) that are the repository's own, not built or fetched."""
+    found = []
+    for folder in folders:
+        start = root / folder
+        paths = start.rglob("*") if start.is_dir() else [start]
+        for path in paths:
+            parts = path.relative_to(root).parts
+            if path.is_file() and parts[0] != "build" and not {"node_modules", ".git"} & set(parts):
+                found.append(path)
+    return sorted(set(found))
+
+
+# ---- links ----
+
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def without_code(text: str) -> str:
+    """Blanks fenced and inline code; lines stay."""
+    def blank(match: re.Match) -> str:
+        return re.sub(r"[^\n]", " ", match.group(0))
+    return re.sub(r"`[^`\n]+`", blank, re.sub(r"^```.*?^```", blank, text, flags=re.S | re.M))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a Markdown file's headings, as GitHub makes them."""
+    found: set[str] = set()
+    for match in re.finditer(r"^#{1,6}\s+(.*?)\s*#*$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match.group(1)).lower()
+        anchor = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+        number, unique = 1, anchor
+        while unique in found:
+            unique, number = f"{anchor}-{number}", number + 1
+        found.add(unique)
+    return found
+
+
+def check_links(root: pathlib.Path) -> list[Fault]:
+    faults = []
+    for path in tracked(root, "."):
+        if path.suffix != ".md":
+            continue
+        text = without_code(path.read_text(encoding="utf-8"))
+        for match in LINK.finditer(text):
+            target = match.group(1) or match.group(2)
+            if re.match(r"[a-z][a-z0-9+.-]*:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            file = path if not name else (path.parent / name)
+            line = text.count("\n", 0, match.start()) + 1
+            where = path.relative_to(root).as_posix()
+            if not file.exists():
+                faults.append(Fault(where, line, "links", f"'{target}' leads nowhere"))
+            elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text(encoding="utf-8")):
+                faults.append(Fault(where, line, "links", f"'{target}': there is no such heading"))
+    return faults
+
+
+# ---- faults ----
+
+TEST = re.compile(r"^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*(\w+)\s*,\s*(\w+)", re.M)
+HEADING = re.compile(r"^### F(\d+)\b", re.M)
+GUARDS = re.compile(r"^Tests: .*(?:\n(?!\n|#).*)*", re.M)
+NUMBERED = re.compile(r"^f(\d{2})_")
+
+
+def test_names(root: pathlib.Path) -> list[str]:
+    found = []
+    for path in tracked(root, "tests"):
+        if path.suffix != ".cpp":
+            continue
+        found += [f"{suite}.{name}" for suite, name in TEST.findall(path.read_text(encoding="utf-8"))]
+    return sorted(set(found))
+
+
+def numbers_of(test: str) -> list[int]:
+    """f04_... guards F4; f04_f05_... guards both."""
+    name, found = test.split(".")[1], []
+    while match := NUMBERED.match(name):
+        found.append(int(match.group(1)))
+        name = name[match.end():]
+    return found
+
+
+class Section(NamedTuple):
+    number: int
+    start: int
+    end: int
+
+
+def sections(text: str) -> list[Section]:
+    starts = list(HEADING.finditer(text))
+    ends = [match.start() for match in re.finditer(r"^#{1,3} ", text, re.M)] + [len(text)]
+    return [Section(int(match.group(1)), match.start(), min(end for end in ends if end > match.start())) for match in starts]
+
+
+def guards_line(tests: list[str]) -> str:
+    return "Tests: " + (",\n".join(f"`{test}`" for test in tests) if tests else "none yet.")
+
+
+def check_faults(root: pathlib.Path) -> list[Fault]:
+    path = root / "docs" / "faults.md"
+    text = path.read_text(encoding="utf-8")
+    known = test_names(root)
+    faults, seen = [], set()
+
+    def add(offset: int, what: str) -> None:
+        faults.append(Fault("docs/faults.md", text.count("\n", 0, offset) + 1, "faults", what))
+
+    for section in sections(text):
+        seen.add(section.number)
+        guards = GUARDS.search(text, section.start, section.end)
+        named = re.findall(r"`(\w+\.\w+)`", guards.group(0)) if guards else []
+        if not named and section.number in MUST_BE_GUARDED:
+            add(section.start, f"F{section.number} names no test")
+        for test in named:
+            if test not in known:
+                add(section.start, f"F{section.number}: there is no test {test}")
+        for test in known:
+            if section.number in numbers_of(test) and test not in named:
+                add(section.start, f"F{section.number}: {test} is not named (tools/lint/documents.py --write)")
+    for number in MUST_BE_GUARDED:
+        if number not in seen:
+            add(0, f"F{number} is missing")
+    return faults
+
+
+def write_faults(root: pathlib.Path) -> None:
+    """Adds the tests that are numbered in the sources; drops those that are gone."""
+    path = root / "docs" / "faults.md"
+    text = path.read_text(encoding="utf-8")
+    known = test_names(root)
+    for section in reversed(sections(text)):
+        guards = GUARDS.search(text, section.start, section.end)
+        if not guards:
+            continue
+        named = [test for test in re.findall(r"`(\w+\.\w+)`", guards.group(0)) if test in known]
+        named += [test for test in known if section.number in numbers_of(test) and test not in named]
+        text = text[: guards.start()] + guards_line(named) + text[guards.end():]
+    path.write_text(text, encoding="utf-8")
+
+
+# ---- rules ----
+
+def check_rules(root: pathlib.Path) -> list[Fault]:
+    architecture = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = (root / "docs" / "faults.md").read_text(encoding="utf-8")
+    explained = {f"S{number}" for number in re.findall(r"\*\*S(\d+)\b", architecture)}
+    explained |= {f"F{number}" for number in HEADING.findall(listed)}
+    faults = []
+    for path in tracked(root, "src", "include", "tests", "bench", "examples", "docs", "README.md", "CONTRIBUTING.md"):
+        if path.suffix not in {".cpp", ".hpp", ".md"}:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if path.suffix != ".md" and "//" not in line:
+                continue
+            remark = line if path.suffix == ".md" else line[line.index("//"):]
+            for word in re.findall(r"(?<![\w/.-])([SF]\d{1,2})\b(?![\w-]*\.)", remark):
+                if word not in explained:
+                    faults.append(Fault(path.relative_to(root).as_posix(), number, "rules", f"{word} is explained nowhere in docs/"))
+    return faults
+
+
+# ---- decisions ----
+
+ENTRY = re.compile(r"^- \[.*\n", re.M)
+
+
+def decisions(root: pathlib.Path) -> list[pathlib.Path]:
+    return sorted((root / "docs" / "adr").glob("[0-9]*.md"))
+
+
+def title(path: pathlib.Path) -> str:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    return re.sub(r"^#+\s*(?:ADR\s*)?\d*\s*[.:—–-]?\s*", "", first)
+
+
+def list_of_decisions(root: pathlib.Path) -> str:
+    return "".join(f"- [{path.name[:4]}]({path.name}) {title(path)}\n" for path in decisions(root))
+
+
+def check_decisions(root: pathlib.Path) -> list[Fault]:
+    faults = []
+    numbers: dict[str, str] = {}
+    for path in decisions(root):
+        number = path.name[:4]
+        if number in numbers:
+            faults.append(Fault(f"docs/adr/{path.name}", 1, "adr", f"{numbers[number]} has this number too"))
+        numbers[number] = path.name
+    index = (root / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    if "".join(ENTRY.findall(index)) != list_of_decisions(root):
+        faults.append(Fault("docs/adr/README.md", 1, "adr", "the list is not up to date (tools/lint/documents.py --write)"))
+    return faults
+
+
+def write_decisions(root: pathlib.Path) -> None:
+    path = root / "docs" / "adr" / "README.md"
+    text = ENTRY.sub("", path.read_text(encoding="utf-8")).rstrip("\n")
+    path.write_text(text + "\n\n" + list_of_decisions(root), encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--write", action="store_true", help="bring the lists in docs/faults.md and docs/adr/README.md up to date")
+    options = parser.parse_args()
+    root = options.root.resolve()
+    if options.write:
+        write_faults(root)
+        write_decisions(root)
+    faults = check_links(root) + check_faults(root) + check_rules(root) + check_decisions(root)
+    for fault in faults:
+        print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.text}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
