@@ -18,13 +18,15 @@ struct Record {
   Kind kind = Kind::text;
   std::string_view connection;
   Epoch epoch;
-  std::int64_t seq = 0;  ///< for a gap: the first missing number
+  std::int64_t seq = 0;  ///< for a gap: the first missing number; no_seq: the upstream gave this message none
   std::int64_t gap_to = 0;
   WallTime at{};  ///< when it was received
   std::string_view data;
   /// The lease it was received under: a sink that writes later than it accepts asks again before it writes (S7)
   /// and leaves out what is no longer held.
   const std::shared_ptr<LeaseGuard>* guard = nullptr;
+
+  static constexpr std::int64_t no_seq = -1;
 };
 
 /// A place in the order in which a sink accepted records; rises with each record.
