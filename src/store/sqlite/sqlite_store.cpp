@@ -1,0 +1,203 @@
+#include "store/sqlite/sqlite_store.hpp"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "holdfast/assert.hpp"
+#include "store/request_store.hpp"
+#include "store/sqlite/sqlite_worker.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The loop's side: who is owed an answer, and until when. Each operation leaves it once, with its answer.
+class Desk {
+ public:
+  explicit Desk(Loop& loop) : loop_(loop) {}
+  ~Desk() {
+    for (const auto& [operation, owed] : owed_) loop_.cancel(owed.timer);
+  }
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
+  void add(const std::shared_ptr<Operation>& operation, std::function<void()> expired) {
+    const TimerId timer = loop_.call_at(operation->deadline, std::move(expired));
+    owed_.emplace(operation.get(), Owed{operation, ++last_, timer});
+  }
+
+  /// Does nothing where it was answered before.
+  void settle(const std::shared_ptr<Operation>& operation, Answer answer) {
+    const auto found = owed_.find(operation.get());
+    if (found == owed_.end()) return;
+    loop_.cancel(found->second.timer);
+    owed_.erase(found);
+    operation->respond(std::move(answer));
+  }
+
+  /// All that are owed an answer, oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<Operation>> all() const {
+    std::map<std::uint64_t, std::shared_ptr<Operation>> in_order;
+    for (const auto& [key, owed] : owed_) in_order.emplace(owed.number, owed.operation);
+    std::vector<std::shared_ptr<Operation>> result;
+    for (auto& [number, operation] : in_order) result.push_back(std::move(operation));
+    return result;
+  }
+
+ private:
+  struct Owed {
+    std::shared_ptr<Operation> operation;
+    std::uint64_t number;
+    TimerId timer;
+  };
+  Loop& loop_;
+  std::unordered_map<const Operation*, Owed> owed_;
+  std::uint64_t last_ = 0;
+};
+
+class SqliteStore final : public RequestStore {
+ public:
+  SqliteStore(SqliteTable table, std::string path, Loop& loop) : RequestStore(loop), path_(std::move(path)) {
+    const auto answered = [&loop, self = self_](Answered answers) {
+      loop.post([self, answers = std::move(answers)]() mutable {
+        if (self->store != nullptr) self->store->take(answers);
+      });
+    };
+    const auto ended = [&loop, self = self_] {
+      loop.post([self] {
+        if (self->store != nullptr) self->store->finish();
+      });
+    };
+    worker_ = std::make_unique<SqliteWorker>(std::move(table), loop, *feed_, answered, ended);
+  }
+
+  ~SqliteStore() override {
+    self_->store = nullptr;
+    loop().cancel(closing_timer_);
+  }
+
+  void changes(std::function<void()> listener) override {
+    feed_->listen(std::move(listener));
+    worker_->listen();
+  }
+
+  [[nodiscard]] Capabilities capabilities() const override {
+    return {.name = "sqlite (" + path_ + ")",
+            .transactions = true,
+            .changes = true,
+            .index_is_consistent = true,
+            .returns_row_on_conflict = true};
+  }
+
+ protected:
+  void submit(std::shared_ptr<Operation> operation) override {
+    // The timer depends on neither thread nor file: a stuck disk cannot hold up an answer.
+    desk_.add(operation, [this, operation] { expire(operation); });
+    if (worker_->submit(operation) || !operation->withdraw()) return;
+    loop().post([self = self_, operation] {
+      const Error error(Code::exhausted, "too many requests wait for the store");
+      if (self->store == nullptr) return;
+      self->store->desk_.settle(operation, operation->failure(Outcome::throttled, error));
+    });
+  }
+
+  void shut(std::function<void()> done) override {
+    feed_->listen(nullptr);
+    closed_ = std::move(done);
+    loop().post([self = self_] {
+      if (self->store != nullptr) self->store->start_closing();
+    });
+  }
+
+ private:
+  // A disk that hangs for longer is waited for by the destructor.
+  static constexpr Duration closing_max = 5s;
+
+  struct Self {
+    SqliteStore* store;  // null once it is gone
+  };
+
+  void take(Answered& answers) {
+    const auto self = self_;  // a handler may destroy the store
+    for (auto& [operation, answer] : answers) {
+      desk_.settle(operation, std::move(answer));
+      if (self->store == nullptr) return;
+    }
+  }
+
+  void expire(const std::shared_ptr<Operation>& operation) {
+    if (!operation->withdraw() && !operation->withdrawn()) {
+      const Error error(Code::unavailable, "no answer within its deadline from " + path_ + ", which may still do it");
+      return desk_.settle(operation, operation->failure(Outcome::unknown, error));
+    }
+    const char* why = worker_->obstacle() == SqliteWorker::Obstacle::lock_is_held
+                          ? ": another process holds its write lock"
+                          : ": it is behind with its work";
+    const Error error(Code::unavailable, path_ + " could not begin it within its deadline" + why);
+    desk_.settle(operation, operation->failure(Outcome::throttled, error));
+  }
+
+  void start_closing() {
+    closing_timer_ = loop().call_after(closing_max, [this] { finish(); });
+    worker_->stop();
+    const auto self = self_;
+    for (const auto& operation : desk_.all()) {
+      if (!operation->withdraw()) continue;  // the thread will answer
+      const Error error(Code::unavailable, "the store was closed before it was begun");
+      desk_.settle(operation, operation->failure(Outcome::throttled, error));
+      if (self->store == nullptr) return;
+    }
+  }
+
+  /// The thread has ended, or took too long for it.
+  void finish() {
+    loop().cancel(closing_timer_);
+    const auto self = self_;
+    for (const auto& operation : desk_.all()) {
+      const Error error(Code::unavailable, "the store was closed before it answered; it may have been done");
+      desk_.settle(operation, operation->failure(Outcome::unknown, error));
+      if (self->store == nullptr) return;
+    }
+    if (const auto done = std::exchange(closed_, nullptr)) done();
+  }
+
+  const std::string path_;
+  Desk desk_{loop()};
+  std::shared_ptr<ChangeFeed> feed_ = std::make_shared<ChangeFeed>(loop());
+  std::function<void()> closed_;
+  TimerId closing_timer_ = 0;
+  // Tasks on the loop find the store through this, and nothing once it is gone.
+  std::shared_ptr<Self> self_ = std::make_shared<Self>(Self{this});
+  std::unique_ptr<SqliteWorker> worker_;  // last: its thread uses the feed
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> make_sqlite_store(SqliteOptions options, Loop& loop) {
+  if (options.path.empty() || options.path.front() == ':') {
+    return fail(Code::usage, "\"sqlite:" + options.path + "\" names no file: give sqlite:PATH, or memory:");
+  }
+  const std::size_t slash = options.path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : options.path.substr(0, slash + 1);
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return fail(Code::not_found, "cannot open " + options.path + ": there is no folder " + folder);
+  }
+  const std::string path = options.path;
+  SqliteTable table(std::move(options));
+  const auto opened = table.open();
+  if (!opened && !opened.error().busy && opened.error().error.code != Code::not_found) {
+    return tl::unexpected<Error>(opened.error().error);
+  }
+  return std::make_unique<SqliteStore>(std::move(table), path, loop);
+}
+
+}  // namespace holdfast::store

@@ -1,0 +1,663 @@
+// What every store promises. A sentence that fails here is a store that cannot be trusted with leases.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include "asking.hpp"
+#include "kinds.hpp"
+#include "runtime/thread.hpp"
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr std::int64_t smallest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+class StoreContract : public testing::TestWithParam<Kind> {
+ protected:
+  StoreContract() { EXPECT_EQ(store_.initialize().outcome, Outcome::applied); }
+
+  Attributes attributes_of(const std::string& key) {
+    const RowReply reply = store_.get(key);
+    EXPECT_EQ(reply.outcome, Outcome::applied) << reply.error.detail;
+    EXPECT_TRUE(reply.value.has_value()) << key;
+    return reply.value ? reply.value->attributes : Attributes{};
+  }
+  bool exists(const std::string& key) { return store_.get(key).value.has_value(); }
+
+  runtime::AsioLoop loop_{1};
+  std::unique_ptr<Table> table_ = GetParam().make_table();
+  Asking store_{table_->open(loop_), loop_};
+};
+
+// Reading
+
+TEST_P(StoreContract, a_missing_row_is_an_answer_not_an_error) {
+  const RowReply reply = store_.get("CONN#nobody");
+  EXPECT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_FALSE(reply.value.has_value());
+}
+
+TEST_P(StoreContract, a_row_comes_back_as_it_was_written) {
+  const Attributes attributes{{"text", "é😀\n\"\\"},
+                              {"empty", ""},
+                              {"number", 42},
+                              {"double", 0.1},
+                              {"one", 1.0},
+                              {"yes", true},
+                              {"no", false},
+                              {"nothing", nullptr},
+                              {"list", Value::List{1, "two", Value::List{}, nullptr}},
+                              {"map", Value::Map{{"inner", Value::Map{{"x", -1}}}, {"none", Value::Map{}}}}};
+  const RowReply written = store_.put("CONN#a", attributes);
+  ASSERT_EQ(written.outcome, Outcome::applied) << written.error.detail;
+  EXPECT_EQ(written.value, (Row{"CONN#a", attributes}));
+  EXPECT_EQ(attributes_of("CONN#a"), attributes);
+}
+
+TEST_P(StoreContract, integers_keep_all_64_bits) {
+  const Attributes attributes{
+      {"low", smallest}, {"high", largest}, {"beyond_double", std::int64_t{9007199254740993}}};
+  store_.put("k", attributes);
+  EXPECT_EQ(attributes_of("k"), attributes);
+}
+
+TEST_P(StoreContract, a_batch_gives_each_row_that_exists_once) {
+  for (const char* key : {"a", "b", "c"}) store_.put(key, {{"x", key}});
+  const RowsReply reply = store_.batch_get({"a", "nobody", "c", "a"});
+  ASSERT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_THAT(reply.value, UnorderedElementsAre(Row{"a", {{"x", "a"}}}, Row{"c", {{"x", "c"}}}));
+}
+
+TEST_P(StoreContract, an_empty_batch_is_empty) {
+  const RowsReply reply = store_.batch_get({});
+  EXPECT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_THAT(reply.value, IsEmpty());
+}
+
+TEST_P(StoreContract, a_batch_may_be_large) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 300; ++i) keys.push_back("row-" + std::to_string(i));
+  for (const std::string& key : keys) store_->update({key, {}, {}}, store_.deadline(), [](auto) {});
+  EXPECT_EQ(store_.batch_get(keys).value.size(), 300U);
+}
+
+// Conditional writes
+
+TEST_P(StoreContract, an_update_that_applies_returns_the_row_after) {
+  store_.put("k", {{"x", 1}, {"y", 2}, {"z", 3}});
+  const RowReply reply = store_.update(
+      {"k",
+       {Change::set("x", 10), Change::add("y", 5), Change::remove("z"), Change::set_if_absent("x2", "new")},
+       Condition::equals("x", 1)});
+  ASSERT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_EQ(reply.value->attributes, (Attributes{{"x", 10}, {"y", 7}, {"x2", "new"}}));
+  EXPECT_EQ(attributes_of("k"), reply.value->attributes);
+}
+
+TEST_P(StoreContract, a_condition_that_fails_changes_nothing_and_returns_the_row_as_it_was) {
+  const Attributes before{{"x", 1}, {"y", 2}};
+  store_.put("k", before);
+  const RowReply reply = store_.update({"k", {Change::set("x", 9), Change::remove("y")}, Condition::equals("x", 2)});
+  EXPECT_EQ(reply.outcome, Outcome::conflict);
+  EXPECT_EQ(reply.value, (Row{"k", before}));
+  EXPECT_EQ(attributes_of("k"), before);
+}
+
+TEST_P(StoreContract, a_conflict_on_a_missing_row_says_that_there_is_none_and_makes_none) {
+  const RowReply reply = store_.update({"k", {Change::set("x", 1)}, Condition::row_exists()});
+  EXPECT_EQ(reply.outcome, Outcome::conflict);
+  EXPECT_FALSE(reply.value.has_value());
+  EXPECT_FALSE(exists("k"));
+}
+
+TEST_P(StoreContract, row_missing_creates_once) {
+  const Update create{"k", {Change::set("x", 1)}, Condition::row_missing()};
+  EXPECT_EQ(store_.update(create).outcome, Outcome::applied);
+  const RowReply again = store_.update({"k", {Change::set("x", 2)}, Condition::row_missing()});
+  EXPECT_EQ(again.outcome, Outcome::conflict);
+  EXPECT_EQ(again.value, (Row{"k", {{"x", 1}}}));
+}
+
+TEST_P(StoreContract, an_update_without_changes_makes_a_row_without_attributes) {
+  EXPECT_EQ(store_.update({"k", {}, Condition::row_missing()}).outcome, Outcome::applied);
+  EXPECT_EQ(attributes_of("k"), Attributes{});
+}
+
+TEST_P(StoreContract, conditions_nest) {
+  store_.put("k", {{"owner", "w1"}, {"epoch", 7}, {"expires", 100}});
+  const Condition mine = Condition::equals("owner", "w1") && Condition::equals("epoch", 7);
+  const Condition expired = Condition::is("expires", Condition::Compare::less, 50);
+  EXPECT_EQ(store_.update({"k", {Change::set("x", 1)}, mine && expired}).outcome, Outcome::conflict);
+  EXPECT_EQ(store_.update({"k", {Change::set("x", 2)}, mine && !expired}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.update({"k", {Change::set("x", 3)}, expired || !mine}).outcome, Outcome::conflict);
+  EXPECT_EQ(attributes_of("k").at("x"), Value(2));
+}
+
+TEST_P(StoreContract, a_comparison_with_a_missing_attribute_is_false_unless_not_equal) {
+  store_.put("k", {{"x", 1}});
+  using enum Condition::Compare;
+  for (const auto compare : {equal, less, less_equal, greater, greater_equal}) {
+    EXPECT_EQ(store_.update({"k", {}, Condition::is("absent", compare, 0)}).outcome, Outcome::conflict);
+  }
+  EXPECT_EQ(store_.update({"k", {}, Condition::is("absent", not_equal, 0)}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.update({"k", {}, Condition::not_exists("absent")}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.update({"k", {}, Condition::exists("absent")}).outcome, Outcome::conflict);
+}
+
+TEST_P(StoreContract, a_comparison_with_another_type_is_false) {
+  store_.put("k", {{"x", 1}, {"t", "1"}});
+  EXPECT_EQ(store_.update({"k", {}, Condition::equals("x", "1")}).outcome, Outcome::conflict);
+  EXPECT_EQ(store_.update({"k", {}, Condition::is("t", Condition::Compare::less, 2)}).outcome, Outcome::conflict);
+}
+
+TEST_P(StoreContract, numbers_are_compared_at_the_ends_of_64_bits) {
+  store_.put("k", {{"high", largest}, {"low", smallest}});
+  using enum Condition::Compare;
+  EXPECT_EQ(store_.update({"k", {}, Condition::is("high", greater, largest - 1)}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.update({"k", {}, Condition::equals("high", largest - 1)}).outcome, Outcome::conflict);
+  EXPECT_EQ(store_.update({"k", {}, Condition::is("low", less, smallest + 1)}).outcome, Outcome::applied);
+}
+
+TEST_P(StoreContract, adding_to_what_is_no_number_or_past_64_bits_is_rejected_and_changes_nothing) {
+  const Attributes before{{"text", "x"}, {"high", largest}};
+  store_.put("k", before);
+  for (const char* name : {"text", "high"}) {
+    const RowReply reply = store_.update({"k", {Change::set("y", 1), Change::add(name, 1)}, Condition::always()});
+    EXPECT_EQ(reply.outcome, Outcome::rejected) << name;
+    EXPECT_FALSE(reply.error.detail.empty());
+  }
+  EXPECT_EQ(attributes_of("k"), before);
+}
+
+TEST_P(StoreContract, a_conflict_comes_before_a_change_that_cannot_be_made) {
+  store_.put("k", {{"text", "x"}});
+  const RowReply reply = store_.update({"k", {Change::add("text", 1)}, Condition::equals("text", "other")});
+  EXPECT_EQ(reply.outcome, Outcome::conflict);
+}
+
+TEST_P(StoreContract, two_changes_of_one_attribute_are_rejected) {
+  EXPECT_EQ(store_.update({"k", {Change::set("x", 1), Change::add("x", 1)}, {}}).outcome, Outcome::rejected);
+  EXPECT_FALSE(exists("k"));
+}
+
+// Keys and values
+
+TEST_P(StoreContract, keys_may_be_long_and_of_any_characters) {
+  const std::string long_key(2048, 'k');
+  for (const std::string& key : {std::string("é😀 %'\"\\?*#:/\n"), std::string("nul\0nul", 7), long_key}) {
+    ASSERT_EQ(store_.put(key, {{"x", "here"}}).outcome, Outcome::applied) << key;
+    EXPECT_EQ(attributes_of(key), (Attributes{{"x", "here"}}));
+  }
+  EXPECT_FALSE(exists("nul"));
+}
+
+TEST_P(StoreContract, keys_differ_by_case_and_by_form) {
+  store_.put("A", {{"x", 1}});
+  store_.put("a", {{"x", 2}});
+  store_.put("a ", {{"x", 3}});
+  EXPECT_EQ(attributes_of("A").at("x"), Value(1));
+  EXPECT_EQ(attributes_of("a").at("x"), Value(2));
+  EXPECT_EQ(attributes_of("a ").at("x"), Value(3));
+}
+
+TEST_P(StoreContract, keys_that_are_empty_too_long_or_no_utf8_are_rejected_with_a_reason) {
+  for (const std::string& key : {std::string(), std::string(2049, 'k'), std::string("\xff")}) {
+    const RowReply written = store_.put(key, {{"x", 1}});
+    EXPECT_EQ(written.outcome, Outcome::rejected);
+    EXPECT_THAT(written.error.detail, HasSubstr("key"));
+    EXPECT_EQ(store_.get(key).outcome, Outcome::rejected);
+    EXPECT_EQ(store_.batch_get({"fine", key}).outcome, Outcome::rejected);
+    EXPECT_EQ(store_.transact({{key, {}, {}}}).outcome, Outcome::rejected);
+  }
+}
+
+TEST_P(StoreContract, values_that_could_not_be_read_back_are_rejected_and_nothing_is_written) {
+  Value deep(1);
+  for (int i = 0; i < 40; ++i) deep = Value(Value::List{deep});
+  const std::vector<Value> bad{"\xc3",
+                               Value::List{"\xed\xa0\x80"},
+                               Value::Map{{"\xff", 1}},
+                               std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity(),
+                               deep};
+  for (const Value& value : bad) EXPECT_EQ(store_.put("k", {{"fine", 1}, {"x", value}}).outcome, Outcome::rejected);
+  EXPECT_EQ(store_.put("k", {{"", 1}}).outcome, Outcome::rejected);
+  EXPECT_FALSE(exists("k"));
+}
+
+TEST_P(StoreContract, a_row_may_be_large_but_not_larger_than_400_kib) {
+  EXPECT_EQ(store_.put("k", {{"x", std::string(300'000, 'x')}}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.put("k", {{"y", std::string(200'000, 'y')}}).outcome, Outcome::rejected);
+  EXPECT_EQ(attributes_of("k").size(), 1U);
+}
+
+// Transactions
+
+TEST_P(StoreContract, a_transaction_writes_all_and_returns_them_in_order) {
+  store_.put("b", {{"x", 1}});
+  const RowsReply reply = store_.transact({{"c", {Change::set("x", 3)}, Condition::row_missing()},
+                                           {"b", {Change::add("x", 1)}, Condition::equals("x", 1)},
+                                           {"a", {Change::set("x", 5)}, Condition::always()}});
+  ASSERT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_EQ(reply.value, (std::vector<Row>{{"c", {{"x", 3}}}, {"b", {{"x", 2}}}, {"a", {{"x", 5}}}}));
+  EXPECT_EQ(store_.batch_get({"a", "b", "c"}).value.size(), 3U);
+}
+
+TEST_P(StoreContract, a_transaction_writes_nothing_where_one_condition_fails_and_returns_the_rows_that_failed) {
+  store_.put("a", {{"x", 1}});
+  store_.put("b", {{"x", 1}});
+  const RowsReply reply = store_.transact({{"a", {Change::set("x", 2)}, Condition::equals("x", 1)},
+                                           {"b", {Change::set("x", 2)}, Condition::equals("x", 7)},
+                                           {"new", {Change::set("x", 2)}, Condition::row_missing()},
+                                           {"gone", {}, Condition::row_exists()}});
+  EXPECT_EQ(reply.outcome, Outcome::conflict);
+  EXPECT_EQ(reply.value, (std::vector<Row>{{"b", {{"x", 1}}}}));
+  EXPECT_EQ(attributes_of("a").at("x"), Value(1));
+  EXPECT_FALSE(exists("new"));
+}
+
+TEST_P(StoreContract, a_transaction_writes_nothing_where_one_change_cannot_be_made) {
+  store_.put("b", {{"x", "text"}});
+  const RowsReply reply = store_.transact({{"a", {Change::set("x", 1)}, {}}, {"b", {Change::add("x", 1)}, {}}});
+  EXPECT_EQ(reply.outcome, Outcome::rejected);
+  EXPECT_FALSE(exists("a"));
+}
+
+TEST_P(StoreContract, a_transaction_has_one_to_a_hundred_rows_each_once) {
+  EXPECT_EQ(store_.transact({}).outcome, Outcome::rejected);
+  EXPECT_EQ(store_.transact({{"a", {}, {}}, {"a", {}, {}}}).outcome, Outcome::rejected);
+  std::vector<Update> many;
+  for (int i = 0; i < 100; ++i) many.push_back({"row-" + std::to_string(i), {Change::set("x", i)}, {}});
+  EXPECT_EQ(store_.transact(many).outcome, Outcome::applied);
+  many.push_back({"one-more", {}, {}});
+  EXPECT_EQ(store_.transact(many).outcome, Outcome::rejected);
+}
+
+// Queries
+
+Attributes due(std::string_view state, std::int64_t expires_at) {
+  return {{std::string(attribute::desired_state), state}, {std::string(attribute::expires_at), expires_at}};
+}
+
+std::vector<std::string> keys_of(const std::vector<Row>& rows) {
+  std::vector<std::string> keys;
+  for (const Row& row : rows) keys.push_back(row.key);
+  return keys;
+}
+
+WallTime at_ms(std::int64_t ms) {
+  return WallTime(std::chrono::milliseconds(ms));
+}
+
+TEST_P(StoreContract, due_rows_come_by_expiry_then_key_below_the_bound_and_of_that_state_only) {
+  store_.put("late", due("STARTED", 300));
+  store_.put("b", due("STARTED", 200));
+  store_.put("a", due("STARTED", 200));
+  store_.put("free", due("STARTED", 0));
+  store_.put("past", due("STARTED", -5));
+  store_.put("other", due("STOPPED", 100));
+  const PageReply reply = store_.query_due({"STARTED", at_ms(300), 100, ""});
+  ASSERT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_EQ(keys_of(reply.value.rows), (std::vector<std::string>{"past", "free", "a", "b"}));
+  EXPECT_EQ(reply.value.rows.front().attributes, due("STARTED", -5));
+  EXPECT_EQ(reply.value.next, "");
+}
+
+TEST_P(StoreContract, the_largest_time_asks_for_all_rows_and_the_smallest_for_none) {
+  store_.put("low", due("STARTED", smallest));
+  store_.put("high", due("STARTED", largest));
+  EXPECT_EQ(keys_of(store_.query_due({"STARTED", WallTime::max(), 9, ""}).value.rows),
+            (std::vector<std::string>{"low", "high"}));
+  EXPECT_EQ(keys_of(store_.query_due({"STARTED", at_ms(largest - 1), 9, ""}).value.rows),
+            (std::vector<std::string>{"low"}));
+  EXPECT_THAT(store_.query_due({"STARTED", WallTime::min(), 9, ""}).value.rows, IsEmpty());
+}
+
+TEST_P(StoreContract, rows_without_the_indexs_two_attributes_are_not_due) {
+  store_.put("no-expiry", {{"desired_state", "STARTED"}});
+  store_.put("no-state", {{"lease_expires_at_ms", 1}});
+  store_.put("wrong-types", {{"desired_state", 1}, {"lease_expires_at_ms", "1"}});
+  store_.put("half-wrong", {{"desired_state", "STARTED"}, {"lease_expires_at_ms", 1.0}});
+  EXPECT_THAT(store_.query_due({"STARTED", WallTime::max(), 9, ""}).value.rows, IsEmpty());
+}
+
+TEST_P(StoreContract, a_row_moves_in_the_index_with_its_attributes) {
+  store_.put("k", due("STARTED", 100));
+  const auto keys = [&](const char* state, std::int64_t before) {
+    return keys_of(store_.query_due({state, at_ms(before), 9, ""}).value.rows).size();
+  };
+  store_.update({"k", {Change::set("lease_expires_at_ms", 500)}, {}});
+  EXPECT_EQ(keys("STARTED", 200), 0U);
+  EXPECT_EQ(keys("STARTED", 501), 1U);
+  store_.update({"k", {Change::set("desired_state", "STOPPED")}, {}});
+  EXPECT_EQ(keys("STARTED", 501), 0U);
+  EXPECT_EQ(keys("STOPPED", 501), 1U);
+  store_.update({"k", {Change::set("last_seq", 9)}, {}});
+  EXPECT_EQ(keys("STOPPED", 501), 1U);
+  EXPECT_EQ(store_.query_due({"STOPPED", at_ms(501), 9, ""}).value.rows.front().number("last_seq"), 9);
+  store_.update({"k", {Change::remove("lease_expires_at_ms")}, {}});
+  EXPECT_EQ(keys("STOPPED", 501), 0U);
+}
+
+TEST_P(StoreContract, pages_lead_to_the_end_without_repeats_or_misses_even_among_equal_expiries) {
+  std::set<std::string> expected;
+  for (int i = 0; i < 57; ++i) {
+    const std::string key = "row:" + std::to_string(i);
+    expected.insert(key);
+    store_->update({key, {Change::set("desired_state", "STARTED"), Change::set("lease_expires_at_ms", i / 20)}, {}},
+                   store_.deadline(), [](auto) {});
+  }
+  for (const std::size_t limit : {1U, 7U, 19U, 57U, 58U}) {
+    std::vector<std::string> seen;
+    QueryDue query{"STARTED", WallTime::max(), limit, ""};
+    do {
+      const PageReply reply = store_.query_due(query);
+      ASSERT_EQ(reply.outcome, Outcome::applied);
+      ASSERT_LE(reply.value.rows.size(), limit);
+      for (const std::string& key : keys_of(reply.value.rows)) seen.push_back(key);
+      query.page = reply.value.next;
+    } while (!query.page.empty());
+    EXPECT_EQ(seen.size(), expected.size()) << limit;
+    EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()), expected) << limit;
+  }
+}
+
+TEST_P(StoreContract, a_page_of_no_rows_and_a_token_that_is_none_are_rejected) {
+  EXPECT_EQ(store_.query_due({"STARTED", WallTime::max(), 0, ""}).outcome, Outcome::rejected);
+  EXPECT_EQ(store_.query_due({"STARTED", WallTime::max(), 9, "nonsense"}).outcome, Outcome::rejected);
+}
+
+TEST_P(StoreContract, owned_rows_are_those_with_that_owner) {
+  store_.put("a", {{"lease_owner", "w1"}});
+  store_.put("b", {{"lease_owner", "w2"}});
+  store_.put("c", {{"lease_owner", "w1"}, {"desired_state", "STARTED"}, {"lease_expires_at_ms", 5}});
+  store_.put("d", {{"x", 1}});
+  EXPECT_THAT(keys_of(store_.query_owned("w1").value), UnorderedElementsAre("a", "c"));
+  store_.update({"a", {Change::remove("lease_owner")}, {}});
+  store_.update({"c", {Change::set("lease_owner", "w2")}, {}});
+  EXPECT_THAT(store_.query_owned("w1").value, IsEmpty());
+  EXPECT_THAT(keys_of(store_.query_owned("w2").value), UnorderedElementsAre("b", "c"));
+}
+
+// Handlers and time
+
+TEST_P(StoreContract, handlers_never_run_inside_the_call) {
+  int ran = 0;
+  const Instant deadline = store_.deadline();
+  const auto count = [&](auto) { ++ran; };
+  store_->initialize(deadline, count);
+  store_->get("k", deadline, count);
+  store_->get("", deadline, count);  // rejected at once, and still not inside
+  store_->get("k", loop_.instant() - 1s, count);
+  store_->batch_get({"k"}, deadline, count);
+  store_->update({"k", {}, {}}, deadline, count);
+  store_->transact({{"k", {}, {}}}, "", deadline, count);
+  store_->query_due({"STARTED", WallTime::max(), 9, ""}, deadline, count);
+  store_->query_owned("w", deadline, count);
+  EXPECT_EQ(ran, 0);
+  EXPECT_TRUE(run_until(loop_, [&] { return ran == 9; }));
+}
+
+TEST_P(StoreContract, each_of_many_handlers_runs_exactly_once) {
+  std::vector<int> ran(500, 0);
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    const std::string key = "row-" + std::to_string(i % 7);
+    // Some deadlines pass while they wait: those too are answered once.
+    const Instant deadline = loop_.instant() + (i % 5 == 0 ? 1ms : 20000ms);
+    store_->update({key, {Change::add("x", 1)}, {}}, deadline, [&ran, i](auto) { ++ran[i]; });
+  }
+  ASSERT_TRUE(run_until(loop_, [&] { return std::ranges::none_of(ran, [](int times) { return times == 0; }); }));
+  run_for(loop_, 20ms);
+  EXPECT_TRUE(std::ranges::all_of(ran, [](int times) { return times == 1; }));
+}
+
+TEST_P(StoreContract, a_deadline_in_the_past_means_that_surely_nothing_happened) {
+  std::optional<RowReply> reply;
+  store_->update({"k", {Change::set("x", 1)}, {}}, loop_.instant() - 1ms, [&](RowReply given) { reply = given; });
+  ASSERT_TRUE(run_until(loop_, [&] { return reply.has_value(); }));
+  EXPECT_EQ(reply->outcome, Outcome::throttled);
+  EXPECT_FALSE(reply->error.detail.empty());
+  EXPECT_FALSE(exists("k"));
+}
+
+TEST_P(StoreContract, a_handler_may_call_the_store_again) {
+  std::optional<RowReply> last;
+  store_->update({"k", {Change::set("x", 1)}, {}}, store_.deadline(), [&](RowReply) {
+    store_->update({"k", {Change::add("x", 1)}, {}}, store_.deadline(), [&](RowReply) {
+      store_->get("k", store_.deadline(), [&](RowReply reply) { last = std::move(reply); });
+    });
+  });
+  ASSERT_TRUE(run_until(loop_, [&] { return last.has_value(); }));
+  EXPECT_EQ(last->value->number("x"), 2);
+}
+
+TEST_P(StoreContract, requests_see_the_answered_and_the_earlier_writes_of_the_same_store) {
+  std::vector<std::int64_t> seen;
+  for (int i = 1; i <= 50; ++i) {
+    store_->update({"k", {Change::set("x", i)}, {}}, store_.deadline(), [](auto) {});
+    store_->get("k", store_.deadline(), [&](RowReply reply) { seen.push_back(reply.value->number("x")); });
+  }
+  ASSERT_TRUE(run_until(loop_, [&] { return seen.size() == 50; }));
+  for (int i = 1; i <= 50; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i - 1)], i);
+}
+
+TEST_P(StoreContract, initializing_again_does_no_harm) {
+  store_.put("k", {{"x", 1}});
+  const Reply<std::string> reply = store_.initialize();
+  EXPECT_EQ(reply.outcome, Outcome::applied);
+  EXPECT_FALSE(reply.value.empty());
+  EXPECT_TRUE(exists("k"));
+}
+
+TEST_P(StoreContract, says_what_it_is_and_can_do) {
+  const Capabilities capabilities = store_->capabilities();
+  EXPECT_FALSE(capabilities.name.empty());
+  EXPECT_TRUE(capabilities.transactions);
+  EXPECT_TRUE(capabilities.returns_row_on_conflict);
+}
+
+// Closing
+
+TEST_P(StoreContract, closing_answers_what_is_owed_before_it_calls_back) {
+  int answered = 0;
+  bool closed = false;
+  for (int i = 0; i < 200; ++i) {
+    store_->update({"k", {Change::add("x", 1)}, {}}, store_.deadline(), [&](RowReply reply) {
+      EXPECT_FALSE(closed);
+      EXPECT_NE(reply.outcome, Outcome::conflict);
+      ++answered;
+    });
+  }
+  store_->close([&] { closed = true; });
+  EXPECT_FALSE(closed) << "not inside the call";
+  EXPECT_EQ(answered, 0) << "not inside the call";
+  ASSERT_TRUE(run_until(loop_, [&] { return closed; }));
+  EXPECT_EQ(answered, 200);
+}
+
+TEST_P(StoreContract, what_was_answered_as_applied_before_closing_is_there_afterwards_and_what_was_throttled_is_not) {
+  int applied = 0;
+  int unknown = 0;
+  for (int i = 0; i < 200; ++i) {
+    store_->update({"k", {Change::add("x", 1)}, {}}, store_.deadline(), [&](RowReply reply) {
+      if (reply.outcome == Outcome::applied) ++applied;
+      if (reply.outcome == Outcome::unknown) ++unknown;
+    });
+  }
+  store_.close();
+  Asking again(table_->open(loop_), loop_);
+  const RowReply row = again.get("k");
+  const std::int64_t count = row.value ? row.value->number("x") : 0;
+  EXPECT_GE(count, applied);
+  EXPECT_LE(count, applied + unknown);
+}
+
+TEST_P(StoreContract, a_call_after_closing_is_rejected_and_a_second_closing_calls_back) {
+  bool first = false;
+  bool second = false;
+  std::optional<RowReply> reply;
+  store_->close([&] { first = true; });
+  store_->close([&] { second = true; });
+  store_->get("k", store_.deadline(), [&](RowReply given) { reply = std::move(given); });
+  ASSERT_TRUE(run_until(loop_, [&] { return first && second && reply; }));
+  EXPECT_EQ(reply->outcome, Outcome::rejected);
+}
+
+// Several stores on one table
+
+TEST_P(StoreContract, two_stores_on_one_table_see_each_others_writes) {
+  Asking other(table_->open(loop_), loop_);
+  store_.put("k", {{"x", 1}});
+  EXPECT_EQ(other.get("k").value, (Row{"k", {{"x", 1}}}));
+  EXPECT_EQ(other.update({"k", {Change::add("x", 1)}, Condition::equals("x", 1)}).outcome, Outcome::applied);
+  EXPECT_EQ(store_.update({"k", {Change::add("x", 1)}, Condition::equals("x", 1)}).outcome, Outcome::conflict);
+  EXPECT_EQ(attributes_of("k").at("x"), Value(2));
+}
+
+TEST_P(StoreContract, rows_are_still_there_when_a_store_is_opened_again) {
+  store_.put("k", {{"x", 1}});
+  store_.close();
+  Asking again(table_->open(loop_), loop_);
+  EXPECT_EQ(again.get("k").value, (Row{"k", {{"x", 1}}}));
+}
+
+TEST_P(StoreContract, changes_tells_of_own_and_of_others_writes) {
+  if (!store_->capabilities().changes) GTEST_SKIP();
+  Asking other(table_->open(loop_), loop_);
+  int told = 0;
+  store_->changes([&] { ++told; });
+  store_.put("mine", {{"x", 1}});
+  ASSERT_TRUE(run_until(loop_, [&] { return told > 0; }));
+  run_for(loop_, 300ms);  // whatever is still due from the first
+  told = 0;
+  other.put("theirs", {{"x", 1}});
+  EXPECT_TRUE(run_until(loop_, [&] { return told > 0; }));
+}
+
+TEST_P(StoreContract, changes_comes_at_most_every_100_ms_and_always_after_the_last_write) {
+  if (!store_->capabilities().changes) GTEST_SKIP();
+  std::vector<Instant> calls;
+  std::int64_t seen = -1;
+  store_->changes([&] {
+    calls.push_back(loop_.instant());
+    store_->get("k", store_.deadline(), [&](RowReply reply) { seen = reply.value ? reply.value->number("x") : 0; });
+  });
+  for (int i = 0; i < 300; ++i) store_->update({"k", {Change::add("x", 1)}, {}}, store_.deadline(), [](auto) {});
+  ASSERT_TRUE(run_until(loop_, [&] { return seen == 300; }));
+  for (std::size_t i = 1; i < calls.size(); ++i) EXPECT_GE(calls[i] - calls[i - 1], 99ms);
+}
+
+TEST_P(StoreContract, changes_ends_when_it_is_told_to) {
+  int told = 0;
+  store_->changes([&] { ++told; });
+  store_.put("k", {{"x", 1}});
+  store_->changes(nullptr);
+  run_for(loop_, 250ms);
+  const int before = told;
+  store_.put("k", {{"x", 2}});
+  run_for(loop_, 250ms);
+  EXPECT_EQ(told, before);
+}
+
+// Tombstones
+
+TEST_P(StoreContract, f18_only_tombstones_whose_seconds_have_passed_are_purged_and_never_a_live_row) {
+  const std::int64_t now_s = loop_.wall().time_since_epoch().count() / 1000;
+  const auto row = [&](const char* key, const char* state, std::int64_t lease_ms, Value tombstone) {
+    Attributes attributes = due(state, lease_ms);
+    attributes.emplace("tombstone_expires_at", std::move(tombstone));
+    store_.put(key, attributes);
+  };
+  row("dead", "REMOVED", 0, now_s - 1);
+  row("not-yet", "REMOVED", 0, now_s + 3600);
+  row("in-milliseconds", "REMOVED", 0, (now_s - 3600) * 1000);
+  row("as-text", "REMOVED", 0, "1");
+  row("still-held", "REMOVED", (now_s + 3600) * 1000, now_s - 1);
+  row("live", "STARTED", 0, now_s - 1);
+  row("stopped", "STOPPED", 0, now_s - 1);
+  store_.put("no-tombstone", due("REMOVED", 0));
+  store_.close();
+
+  Asking again(table_->open(loop_), loop_);
+  ASSERT_EQ(again.initialize().outcome, Outcome::applied);
+  EXPECT_THAT(
+      keys_of(again
+                  .batch_get({"dead", "not-yet", "in-milliseconds", "as-text", "still-held", "live", "stopped",
+                              "no-tombstone"})
+                  .value),
+      UnorderedElementsAre("not-yet", "in-milliseconds", "as-text", "still-held", "live", "stopped", "no-tombstone"));
+}
+
+// Races
+
+TEST_P(StoreContract, of_sixteen_writers_with_one_condition_one_wins) {
+  std::vector<std::unique_ptr<Asking>> stores;
+  for (int i = 0; i < 4; ++i) stores.push_back(std::make_unique<Asking>(table_->open(loop_), loop_));
+  store_.put("k", {{"epoch", 0}});
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::string> winners;
+    int answered = 0;
+    for (int writer = 0; writer < 16; ++writer) {
+      const std::string name = "w" + std::to_string(writer);
+      Asking& store = *stores[static_cast<std::size_t>(writer % 4)];
+      store->update({"k", {Change::add("epoch", 1), Change::set("owner", name)}, Condition::equals("epoch", round)},
+                    store.deadline(), [&, name](RowReply reply) {
+                      ++answered;
+                      if (reply.ok())
+                        winners.push_back(name);
+                      else
+                        EXPECT_EQ(reply.outcome, Outcome::conflict) << reply.error.detail;
+                    });
+    }
+    ASSERT_TRUE(run_until(loop_, [&] { return answered == 16; }));
+    ASSERT_EQ(winners.size(), 1U);
+    EXPECT_EQ(attributes_of("k"), (Attributes{{"epoch", round + 1}, {"owner", winners.front()}}));
+  }
+}
+
+/// Adds 1 to a counter so many times, a window of them at once, from a thread with a loop and a store of its own.
+std::int64_t count_on_own_thread(Table& table, int times) {
+  runtime::AsioLoop loop(1);
+  Asking store(table.open(loop), loop);
+  std::int64_t applied = 0;
+  int answered = 0;
+  for (int i = 0; i < times; ++i) {
+    store->update({"counter", {Change::add("x", 1)}, {}}, store.deadline(Asking::patience * 3), [&](RowReply reply) {
+      ++answered;
+      if (reply.ok()) ++applied;
+    });
+  }
+  EXPECT_TRUE(run_until(
+      loop, [&] { return answered == times; }, Asking::patience * 3));
+  return applied;
+}
+
+TEST_P(StoreContract, counters_added_to_from_several_threads_sum_up) {
+  constexpr int threads = 4;
+  constexpr int times = 250;
+  std::vector<std::int64_t> applied(threads, 0);
+  {
+    std::vector<runtime::Thread> running;
+    for (std::size_t i = 0; i < threads; ++i) {
+      running.emplace_back("counter", [&, i] { applied[i] = count_on_own_thread(*table_, times); });
+    }
+  }
+  EXPECT_EQ(applied, std::vector<std::int64_t>(threads, times)) << "contention is waited out within the deadline";
+  EXPECT_EQ(attributes_of("counter").at("x"), Value(threads * times));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, StoreContract, testing::ValuesIn(all_kinds()),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace holdfast::test
