@@ -10,7 +10,7 @@ namespace holdfast::ws {
 /// A ws:// or wss:// URL (RFC 6455 section 3).
 struct Url {
   bool secure = false;
-  std::string host;          ///< without the brackets of an IPv6 address
+  std::string host;  ///< without the brackets of an IPv6 address
   std::uint16_t port = 80;
   std::string target = "/";  ///< path and query, as it goes on the request line
   bool operator==(const Url&) const = default;

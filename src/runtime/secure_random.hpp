@@ -1,0 +1,33 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::runtime {
+
+/// Unpredictable bytes from OpenSSL's generator, fetched in blocks: a call for four of them is cheap. Not
+/// thread-safe: one per thread. Bytes are wiped once they are handed out.
+class SecureRandom {
+ public:
+  SecureRandom() = default;
+  ~SecureRandom();
+  SecureRandom(const SecureRandom&) = delete;
+  SecureRandom& operator=(const SecureRandom&) = delete;
+
+  template <std::size_t size>
+  [[nodiscard]] std::array<std::uint8_t, size> take() {
+    static_assert(size <= block_bytes);
+    std::array<std::uint8_t, size> bytes{};
+    fill(bytes.data(), size);
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t block_bytes = 1024;
+  void fill(std::uint8_t* to, std::size_t size);
+
+  std::array<std::uint8_t, block_bytes> block_{};
+  std::size_t used_ = block_bytes;
+};
+
+}  // namespace holdfast::runtime
