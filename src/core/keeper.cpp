@@ -1,3 +1,4 @@
+// long-file: one state machine; whoever changes one transition has to see the others.
 #include "core/keeper.hpp"
 
 #include <algorithm>

@@ -104,9 +104,9 @@ class BufferedSink final : public Sink {
   std::atomic<bool> behind_{false};
   std::atomic<bool> give_up_{false};
 
-  mutable std::mutex mutex_;  // guards from here ...
-  std::condition_variable wake_;
-  std::condition_variable ended_changed_;
+  mutable std::mutex mutex_;               // guards from here ...
+  std::condition_variable wake_;           // nondeterminism-ok: for the writer, a runtime::Thread
+  std::condition_variable ended_changed_;  // nondeterminism-ok: as above
   Formatter formatter_;
   Chunk front_;
   Position accepted_ = 0;

@@ -1,4 +1,5 @@
 // What every store promises. A sentence that fails here is a store that cannot be trusted with leases.
+// long-file: the contract, sentence by sentence, in one place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -24,6 +24,7 @@ class Desk {
  public:
   explicit Desk(Loop& loop) : loop_(loop) {}
   ~Desk() {
+    // nondeterminism-ok: cancelling is the same in any order
     for (const auto& [operation, owed] : owed_) loop_.cancel(owed.timer);
   }
   Desk(const Desk&) = delete;
@@ -46,6 +47,7 @@ class Desk {
   /// All that are owed an answer, oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<Operation>> all() const {
     std::map<std::uint64_t, std::shared_ptr<Operation>> in_order;
+    // nondeterminism-ok: this is what puts them in order
     for (const auto& [key, owed] : owed_) in_order.emplace(owed.number, owed.operation);
     std::vector<std::shared_ptr<Operation>> result;
     for (auto& [number, operation] : in_order) result.push_back(std::move(operation));
