@@ -41,7 +41,8 @@ struct Progress {
 /// Something that exactly one worker runs at a time, under a lease. A WebSocket stream is one kind of it.
 ///
 /// Lifecycle: made, start() once, row_changed() any number of times, stop() once, destroyed after it called
-/// `stopped`. All on one loop's thread, but progress(), which any thread may call.
+/// `stopped`; or destroyed at any time without that, which ends it at once. All on one loop's thread, but
+/// progress(), which any thread may call.
 /// Before every effect the resource asks grant.guard->holds(now): the guard may end at any time (S7); stop()
 /// follows, but the guard is what counts.
 class Resource {
@@ -56,7 +57,8 @@ class Resource {
   [[nodiscard]] virtual Progress progress() const = 0;
 };
 
-/// Makes the resource for a row that was claimed; it will live on that loop.
+/// Makes the resource for a row that was claimed; it will live on that loop. Null: such a row cannot be run here; it
+/// is held, parked, and says so.
 using ResourceFactory = std::function<std::unique_ptr<Resource>(const Row& row, Loop& loop)>;
 
 }  // namespace holdfast

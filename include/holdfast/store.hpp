@@ -53,10 +53,10 @@ struct QueryDue {
 };
 
 struct Capabilities {
-  std::string name;                    ///< for people: "sqlite (holdfast.db)"
-  bool transactions = false;           ///< transact() works
-  bool changes = false;                ///< changes() calls back
-  bool index_is_consistent = false;    ///< query_due() sees every write that was acknowledged before it
+  std::string name;                  ///< for people: "sqlite (holdfast.db)"
+  bool transactions = false;         ///< transact() works
+  bool changes = false;              ///< changes() calls back
+  bool index_is_consistent = false;  ///< query_due() sees every write that was acknowledged before it
   bool returns_row_on_conflict = true;
 };
 

@@ -62,5 +62,7 @@ using WorkerId = Name<struct WorkerIdTag>;
 
 template <class Tag>
 struct std::hash<holdfast::Name<Tag>> {
-  std::size_t operator()(const holdfast::Name<Tag>& name) const noexcept { return std::hash<std::string>{}(name.value); }
+  std::size_t operator()(const holdfast::Name<Tag>& name) const noexcept {
+    return std::hash<std::string>{}(name.value);
+  }
 };

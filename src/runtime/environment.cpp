@@ -43,6 +43,12 @@ std::string program_path() {
   return {path, static_cast<std::size_t>(length)};
 }
 
+std::string host_and_process() {
+  char host[HOST_NAME_MAX + 1] = {};
+  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "host-" + std::to_string(getpid());
+  return std::string(host) + "-" + std::to_string(getpid());
+}
+
 std::size_t raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;

@@ -24,6 +24,9 @@ struct Terminal {
 /// The path of the running program's file, for starting it again.
 [[nodiscard]] std::string program_path();
 
+/// `host-pid`: a name that no other process on these machines has at the moment.
+[[nodiscard]] std::string host_and_process();
+
 /// Raises this process's soft limit of open files to its hard limit; gives the limit in force.
 std::size_t raise_descriptor_limit();
 

@@ -8,22 +8,6 @@
 
 namespace holdfast {
 
-std::string_view to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::applied:
-      return "applied";
-    case Outcome::conflict:
-      return "conflict";
-    case Outcome::throttled:
-      return "throttled";
-    case Outcome::unknown:
-      return "unknown";
-    case Outcome::rejected:
-      return "rejected";
-  }
-  return "?";
-}
-
 Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop) {
   const auto misuse = [&](const std::string& why) {
     return fail(Code::usage, "cannot open the store \"" + url + "\": " + why);

@@ -1,0 +1,36 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/loop.hpp"
+#include "holdfast/resource.hpp"
+#include "holdfast/sink.hpp"
+
+namespace holdfast::worker {
+
+/// The loops that resources live on, each with its thread, from the making until end(). Used on one thread.
+class StreamLoops {
+ public:
+  /// `failed` is called on the thread of a loop that an exception has ended; that loop runs no more.
+  StreamLoops(unsigned threads, std::function<void(const std::string& what)> failed);
+  ~StreamLoops();
+  StreamLoops(const StreamLoops&) = delete;
+  StreamLoops& operator=(const StreamLoops&) = delete;
+
+  /// WebSocket streams into this sink: it must outlive the loops, but be closed before they are destroyed, since it
+  /// tells them of its progress from a thread of its own. Once, before the first resource.
+  [[nodiscard]] ResourceFactory carry(Sink& sink);
+  [[nodiscard]] std::vector<Loop*> loops() const;
+
+  /// Lets each loop finish what was posted to it until now, and joins its thread. Waits for handlers to return.
+  void end();
+
+ private:
+  struct One;
+  std::function<void(const std::string& what)> failed_;
+  std::vector<std::unique_ptr<One>> ones_;
+};
+
+}  // namespace holdfast::worker

@@ -1,0 +1,493 @@
+#include "worker/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/assert.hpp"
+#include "worker/report.hpp"
+
+namespace holdfast::worker {
+namespace {
+
+/// What a resource that has nothing left to finish may take until it is cut off.
+constexpr Duration stop_at_once_limit = std::chrono::seconds(1);
+constexpr std::size_t reason_bytes_max = 300;
+
+std::int64_t milliseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+ConnectionId connection_of(std::string_view key) {
+  if (key.starts_with(key_prefix::connection)) key.remove_prefix(key_prefix::connection.size());
+  return ConnectionId(std::string(key));
+}
+
+bool same(const Row& left, const Row& right, std::string_view name) {
+  const Value* a = left.find(name);
+  const Value* b = right.find(name);
+  return a == nullptr || b == nullptr ? a == b : *a == *b;
+}
+
+}  // namespace
+
+Worker::Worker(WorkerOptions options, Loop& control, std::vector<Loop*> streams, Store& store,
+               ResourceFactory factory, runtime::Log& log, std::function<void()> ended)
+    : options_(std::move(options)),
+      control_(control),
+      streams_(std::move(streams)),
+      store_(store),
+      factory_(std::move(factory)),
+      log_(log),
+      ended_(std::move(ended)),
+      keeper_(WorkerId(options_.name + "#" + options_.incarnation), options_.terms,
+              KeeperLimits{.max_leases = options_.max_connections}, control.random()),
+      planner_(options_.terms, PlannerLimits{.max_leases = options_.max_connections}, control.random()),
+      membership_(MembershipOptions{options_.name, options_.incarnation, options_.address,
+                                    static_cast<std::int64_t>(options_.max_connections), options_.terms},
+                  control, store_, log,
+                  [this] {
+                    return Membership::Facts{static_cast<std::int64_t>(keeper_.held()), draining_};
+                  }),
+      tidings_(control, log, options_.max_connections),
+      residents_(streams_.size()) {
+  HOLDFAST_ASSERT(!streams_.empty(), "resources need a loop to live on");
+  report_.worker = options_.name;
+  report_.incarnation = options_.incarnation;
+}
+
+Worker::~Worker() {
+  for (const TimerId timer : {timer_, sink_timer_, drain_timer_}) {
+    if (timer != 0) control_.cancel(timer);
+  }
+  for (Place& place : places_) {
+    if (place.cut_timer != 0) control_.cancel(place.cut_timer);
+    if (place.lodging) place.lodging->guard().revoke();
+  }
+  store_.changes(nullptr);
+}
+
+void Worker::start() {
+  report_.started = control_.wall();
+  log_.info("worker " + keeper_.owner().value + " on " + store_.capabilities().name);
+  membership_.start();
+  if (store_.capabilities().changes) {
+    store_.changes(when_alive([this] {
+      if (over_) return;
+      planner_.poke(control_.now());
+      pump();
+    }));
+  }
+  if (options_.sink_failure) watch_sink();
+  pump();
+}
+
+std::function<void()> Worker::when_alive(std::function<void()> task) {
+  return [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  };
+}
+
+Worker::Place& Worker::place(Slot slot) {
+  if (slot >= places_.size()) places_.resize(slot + std::size_t{1});
+  return places_[slot];
+}
+
+// The turn: everything that is due now, then one timer for the rest.
+
+void Worker::pump() {
+  while (!over_) {
+    // The clocks are read anew for each action: belief counts from before its request leaves (S4).
+    while (const std::optional<Action> action = keeper_.poll(control_.now())) carry_out(*action);
+    bool claimed = false;
+    while (const std::optional<Candidate> candidate = planner_.take(control_.now(), room())) {
+      if (!keeper_.claim(*candidate, control_.now())) continue;
+      claimed = true;
+      place(keeper_.find(candidate->key).value()).seen = *candidate;
+    }
+    if (!claimed) break;
+  }
+  if (over_) return;
+  if (const std::optional<Look> due = planner_.look(control_.now())) look(*due, {});
+  finish_if_done();
+  if (!over_) arm();
+}
+
+void Worker::arm() {
+  Instant when = Instant::max();
+  if (const auto next = keeper_.next()) when = std::min(when, *next);
+  if (const auto next = planner_.next()) when = std::min(when, *next);
+  if (timer_ != 0 && when == armed_) return;
+  if (timer_ != 0) control_.cancel(std::exchange(timer_, 0));
+  armed_ = when;
+  if (when == Instant::max()) return;
+  timer_ = control_.call_at(when, [this] {
+    timer_ = 0;
+    const Instant now = control_.instant();
+    if (keeper_.next() == armed_ && armed_ < now) {
+      report_.renewal_late_ms_max = std::max(report_.renewal_late_ms_max, milliseconds(now - armed_));
+    }
+    pump();
+  });
+}
+
+void Worker::carry_out(const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::write:
+      return write(action);
+    case Action::Kind::start:
+      return start_resource(action);
+    case Action::Kind::extend:
+      if (const Place& at = place(action.slot); at.lodging) at.lodging->guard().extend(action.until);
+      return;
+    case Action::Kind::stop:
+      return stop_resource(action);
+    case Action::Kind::lost:
+      return lose_resource(action);
+    case Action::Kind::gone:
+      return forget(action);
+  }
+}
+
+// Writes.
+
+void Worker::write(const Action& action) {
+  Place& at = place(action.slot);
+  LeaseWrite lease = action.write;
+  const bool renewal = lease.kind == LeaseWrite::Kind::renew;
+  Progress progress;
+  if (at.lodging) progress = at.lodging->progress();
+  if (renewal && at.lodging &&
+      progress.last_seq > std::max(lease.last_seq.value_or(0), at.row.number(attribute::last_seq))) {
+    // The newest checkpoint rides on this renewal; the Keeper hears of it for the ones after (S9).
+    lease.last_seq = progress.last_seq;
+    keeper_.progress(action.slot, progress.last_seq);
+  }
+  Update update = render(lease, keeper_.owner());
+  if (renewal) {
+    if (progress.reason.size() > reason_bytes_max) progress.reason.resize(reason_bytes_max);
+    if (progress.status != at.status) update.changes.push_back(Change::set(attribute::status, progress.status));
+    if (progress.reason != at.status_reason) {
+      update.changes.push_back(Change::set(attribute::status_reason, progress.reason));
+    }
+    at.status_sent = progress.status;
+    at.status_reason_sent = progress.reason;
+  } else {
+    // Nobody holds it, or not yet: what its last owner said of it is no longer true (F42).
+    update.changes.push_back(Change::remove(attribute::status));
+    update.changes.push_back(Change::remove(attribute::status_reason));
+  }
+  if (lease.kind == LeaseWrite::Kind::release && at.reason == LossReason::stopped) {
+    // Not a hand-over: nobody is meant to go on with it.
+    std::erase_if(update.changes, [](const Change& change) { return change.attribute == attribute::released_at; });
+    update.changes.push_back(Change::remove(attribute::released_at));
+  }
+  at.write_id = action.write_id;
+  store_.update(std::move(update), action.deadline,
+                [this, alive = std::weak_ptr<bool>(alive_), slot = action.slot, id = action.write_id,
+                 kind = lease.kind](RowReply reply) {
+                  if (!alive.expired() && !over_) written(slot, id, kind, std::move(reply));
+                });
+}
+
+void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply) {
+  tidings_.answered(reply.outcome, reply.error);
+  Place& at = place(slot);
+  const bool latest = at.write_id == id;  // else the Keeper no longer waits for it
+  Row before;
+  if (latest && reply.value) {
+    before = std::exchange(at.row, *std::move(reply.value));
+    if (reply.ok() && kind == LeaseWrite::Kind::renew) {
+      at.status = at.status_sent;
+      at.status_reason = at.status_reason_sent;
+    }
+  }
+  const Row* row = latest && reply.value ? &at.row : nullptr;
+  keeper_.on_write(slot, id, reply.outcome, row, control_.now());
+  if (row != nullptr && reply.ok() && kind == LeaseWrite::Kind::renew) learn(at, before);
+  pump();
+}
+
+/// Edits of a row come with the answer to a renewal, at no extra read.
+void Worker::learn(Place& at, const Row& before) {
+  if (!at.lodging || at.lodging->stopping()) return;
+  if (same(at.row, before, attribute::url) && same(at.row, before, attribute::options)) return;
+  log_.debug(at.row.key + ": edited while held");
+  at.lodging->row_changed(at.row);
+}
+
+// Resources.
+
+void Worker::start_resource(const Action& action) {
+  Place& at = place(action.slot);
+  at.generation = ++last_generation_;
+  at.home = static_cast<std::size_t>(std::min_element(residents_.begin(), residents_.end()) - residents_.begin());
+  ++residents_[at.home];
+  at.status.clear();
+  at.status_reason.clear();
+  at.reason = {};
+  at.row.attributes[std::string(attribute::last_seq)] = action.last_seq;
+  Grant grant{connection_of(keeper_.key(action.slot)), at.row,
+              std::make_shared<LeaseGuard>(action.epoch, action.until)};
+  at.lodging = std::make_unique<Lodging>(control_, *streams_[at.home], std::move(grant));
+  at.lodging->start(factory_);
+  note_failover(at, action);
+  log_.debug(keeper_.key(action.slot) + ": taken, epoch " + std::to_string(action.epoch.value) + ", after seq " +
+             std::to_string(action.last_seq));
+  tidings_.took(keeper_.held());
+}
+
+void Worker::stop_resource(const Action& action) {
+  Place& at = place(action.slot);
+  if (!at.lodging) return;  // it has just ended
+  at.reason = action.reason;
+  const Instant now = control_.instant();
+  Instant deadline = now + options_.drain_timeout * 3 / 4;
+  if (draining_) deadline = resources_deadline_;
+  // A sink that takes nothing cannot be waited for.
+  if (action.reason == LossReason::sink_failed) deadline = std::min(deadline, now + stop_at_once_limit);
+  log_.debug(keeper_.key(action.slot) + ": stopping (" + std::string(to_string(action.reason)) + ")");
+  at.lodging->stop(action.reason, deadline,
+                   [this, slot = action.slot, generation = at.generation] { resource_stopped(slot, generation); });
+  cut_after(action.slot, deadline);
+}
+
+void Worker::lose_resource(const Action& action) {
+  Place& at = place(action.slot);
+  at.reason = action.reason;
+  if (!at.lodging) return;       // it has just ended
+  at.lodging->guard().revoke();  // S7: whatever its loop is doing, its next effect finds no lease
+  log_.debug(keeper_.key(action.slot) + ": lost (" + std::string(to_string(action.reason)) + ")");
+  const auto stopped = [this, slot = action.slot, generation = at.generation] { resource_stopped(slot, generation); };
+  if (at.lodging->stopping()) {
+    cut_after(action.slot, control_.instant());
+  } else {
+    at.lodging->stop(action.reason, control_.instant(), stopped);  // the loser hears of its loss, once (F6)
+    cut_after(action.slot, control_.instant() + stop_at_once_limit);
+  }
+}
+
+void Worker::cut_after(Slot slot, Instant when) {
+  Place& at = place(slot);
+  if (at.cut_timer != 0) control_.cancel(at.cut_timer);
+  at.cut_timer = control_.call_at(when, [this, slot, generation = at.generation] {
+    Place& late = place(slot);
+    if (late.generation != generation || !late.lodging) return;
+    late.cut_timer = 0;
+    // Given back only once its loop has let go of it: something may still be under way there (S7).
+    log_.warning(keeper_.key(slot) + ": did not stop in time, cut off");
+    late.lodging->guard().revoke();
+    late.lodging->cut([this, slot, generation] { resource_stopped(slot, generation); });
+  });
+}
+
+void Worker::resource_stopped(Slot slot, std::uint64_t generation) {
+  Place& at = place(slot);
+  if (over_ || at.generation != generation || !at.lodging) return;
+  if (at.cut_timer != 0) control_.cancel(std::exchange(at.cut_timer, 0));
+  const Progress progress = at.lodging->progress();
+  at.lodging->guard().revoke();
+  retire(at, progress);
+  keeper_.stopped(slot, progress.last_seq, control_.now());
+  pump();
+}
+
+/// The resource is over; its numbers go into the report.
+void Worker::retire(Place& at, const Progress& progress) {
+  add(report_.tally, progress.tally);
+  close_failover(at, progress);
+  at.lodging.reset();
+  --residents_[at.home];
+}
+
+void Worker::forget(const Action& action) {
+  Place& at = place(action.slot);
+  HOLDFAST_ASSERT(!at.lodging, "a slot ends after its resource");
+  switch (action.ending) {
+    case Ending::claim_conflict:
+      planner_.conflicted(control_.now());
+      break;
+    case Ending::claim_failed:
+      planner_.claim_failed(control_.now());
+      break;
+    case Ending::released:
+    case Ending::lost:
+      if (at.generation != 0) tidings_.ended(at.reason, keeper_.held());
+      break;
+  }
+  at = Place{};
+}
+
+// Failovers, as far as the row that was claimed tells.
+
+void Worker::note_failover(Place& at, const Action& action) {
+  const Candidate& seen = at.seen;
+  Failover failover;
+  if (!seen.owner.empty() && seen.expires_at != WallTime{}) {
+    failover.kind = Failover::Kind::crash;
+    at.down_since = seen.expires_at - std::chrono::duration_cast<std::chrono::milliseconds>(options_.terms.lease);
+  } else if (seen.released_at != WallTime{}) {
+    failover.kind = Failover::Kind::graceful;
+    at.down_since = seen.released_at;
+  } else {
+    return;  // nobody had it before, or it had been stopped
+  }
+  failover.connection = connection_of(at.row.key).value;
+  failover.epoch = action.epoch;
+  failover.claimed_ms = milliseconds(control_.wall() - at.down_since);
+  at.failover = std::move(failover);
+}
+
+void Worker::close_failover(Place& at, const Progress& progress) {
+  if (!at.failover) return;
+  if (progress.first_message_at)
+    at.failover->first_message_ms = milliseconds(*progress.first_message_at - at.down_since);
+  if (report_.failovers.size() < Report::failovers_max) {
+    report_.failovers.push_back(*std::move(at.failover));
+  } else {
+    ++report_.failovers_left_out;
+  }
+  at.failover.reset();
+}
+
+// Looking for orphans.
+
+void Worker::look(const Look& due, std::string page) {
+  QueryDue query;
+  query.state = state::started;
+  query.before = due.before;
+  query.limit = due.limit;
+  query.page = std::move(page);
+  store_.query_due(std::move(query), due.deadline, [this, due, alive = std::weak_ptr<bool>(alive_)](PageReply reply) {
+    if (alive.expired() || over_) return;
+    tidings_.answered(reply.outcome, reply.error);
+    if (!reply.ok()) {
+      planner_.failed(control_.now());
+    } else if (planner_.saw(reply.value.rows, !reply.value.next.empty(), control_.now())) {
+      look(due, std::move(reply.value.next));
+    } else {
+      tell_unowned();
+    }
+    pump();
+  });
+}
+
+void Worker::tell_unowned() {
+  const std::size_t unowned = planner_.unowned(control_.now());
+  const bool now_full = unowned > 0 && keeper_.room() == 0 && !draining_;
+  if (now_full && !full_and_unowned_) {
+    log_.warning(std::to_string(unowned) + " connections belong to nobody and this worker is full (" +
+                 std::to_string(options_.max_connections) + "): start more workers or raise --max-connections");
+  }
+  full_and_unowned_ = now_full;
+}
+
+// The sink.
+
+void Worker::watch_sink() {
+  const Duration every =
+      std::clamp<Duration>(options_.sink_patience / 4, std::chrono::milliseconds(50), std::chrono::seconds(1));
+  sink_timer_ = control_.call_after(every, [this] { watch_sink(); });
+  const std::optional<Error> failure = options_.sink_failure();
+  const Instant now = control_.instant();
+  if (!failure) {
+    if (sink_failing_since_) log_.info("sink: works again");
+    sink_failing_since_.reset();
+    if (std::exchange(sink_refused_, false)) {
+      planner_.poke(control_.now());
+      pump();
+    }
+    return;
+  }
+  if (!sink_failing_since_) {
+    sink_failing_since_ = now;
+    log_.warning("sink: " + failure->detail);
+  }
+  if (!sink_refused_ && now - *sink_failing_since_ >= options_.sink_patience) {
+    sink_refused_ = true;
+    ++report_.sink_failures;
+    log_.error("sink: still failing, so everything is given back and nothing is taken until it works: " +
+               failure->detail);
+    release_all(LossReason::sink_failed);
+    pump();
+  }
+}
+
+void Worker::release_all(LossReason reason) {
+  for (Slot slot = 0; slot < places_.size(); ++slot) {
+    if (places_[slot].lodging) keeper_.stop(slot, reason, control_.now());
+  }
+}
+
+// The end.
+
+void Worker::drain() {
+  if (draining_ || over_) return;
+  draining_ = true;
+  const Instant now = control_.instant();
+  drain_deadline_ = now + options_.drain_timeout;
+  resources_deadline_ = now + options_.drain_timeout * 3 / 4;  // the rest is for giving back
+  tidings_.flush();
+  log_.info("draining: " + std::to_string(keeper_.held()) + " held");
+  planner_.drain();
+  keeper_.drain(control_.now());
+  membership_.tell();
+  drain_timer_ = control_.call_at(drain_deadline_, [this] {
+    drain_timer_ = 0;
+    end(keeper_.used() == 0 ? Report::End::drained : Report::End::cut);
+  });
+  pump();
+}
+
+void Worker::finish_if_done() {
+  if (!draining_ || finishing_ || keeper_.used() != 0) return;
+  finishing_ = true;
+  membership_.finish(drain_deadline_, [this] { end(Report::End::drained); });
+}
+
+void Worker::stop() {
+  end(Report::End::stopped);
+}
+
+void Worker::end(Report::End how) {
+  if (over_) return;
+  tidings_.flush();
+  report_.end = how;
+  for (Place& at : places_) {
+    if (at.cut_timer != 0) control_.cancel(std::exchange(at.cut_timer, 0));
+    if (!at.lodging) continue;
+    at.lodging->guard().revoke();
+    const Progress progress = at.lodging->progress();
+    at.lodging->cut([] {});
+    retire(at, progress);
+  }
+  // Also what had ended but could not be given back: its lease runs out by itself.
+  report_.cut = static_cast<std::int64_t>(keeper_.used());
+  report_.ended = control_.wall();
+  over_ = true;
+  for (TimerId* timer : {&timer_, &sink_timer_, &drain_timer_}) {
+    if (*timer != 0) control_.cancel(std::exchange(*timer, 0));
+  }
+  membership_.abandon();
+  log_.info("ended: " + std::to_string(keeper_.counters().releases) + " given back, " + std::to_string(report_.cut) +
+            " cut");
+  control_.post(when_alive(ended_));
+}
+
+Report Worker::report() const {
+  Report report = report_;
+  const Keeper::Counters& counters = keeper_.counters();
+  report.claims = static_cast<std::int64_t>(counters.claims);
+  report.conflicts = static_cast<std::int64_t>(counters.claim_conflicts);
+  report.renewals = static_cast<std::int64_t>(counters.renewals);
+  report.releases = static_cast<std::int64_t>(counters.releases);
+  for (std::size_t reason = 0; reason < counters.ended.size(); ++reason) {
+    if (counters.ended[reason] == 0) continue;
+    report.losses[std::string(to_string(static_cast<LossReason>(reason)))] =
+        static_cast<std::int64_t>(counters.ended[reason]);
+  }
+  report.store = store_.counts();
+  if (!over_) report.ended = control_.wall();
+  return report;
+}
+
+}  // namespace holdfast::worker
