@@ -39,9 +39,11 @@ class World {
       keys_.push_back(row.key);
     }
     reliable_ = random_.below(4) == 0;
+    // In a tight world the margin covers nothing but the drift, so that the skew alone keeps takeovers apart.
+    tight_ = random_.below(2) == 0;
     const std::size_t workers = 2 + random_.below(3);
     for (std::size_t i = 0; i < workers; ++i) hire();
-    if (random_.below(2) == 0) at(random_.between(0s, lease), [this] { plain_worker(); });
+    if (!tight_ && one_in(2)) at(random_.between(0s, lease), [this] { plain_worker(); });
     at(random_.between(0s, 2 * lease), [this] { operate(); });
   }
 
@@ -112,10 +114,13 @@ class World {
     auto owned = std::make_unique<Worker>();
     Worker& worker = *owned;
     worker.name = "w" + std::to_string(++hired_);
-    worker.rate = 0.98 + 0.04 * random_.unit();
+    const double drift = tight_ ? 0.001 : 0.02;
+    worker.rate = 1 - drift + 2 * drift * random_.unit();
     worker.boot = random_.between(0s, 1000s);
     worker.random = std::make_unique<Random>(random_.next());
-    const LeaseTerms terms = *make_terms({.lease = lease});
+    LeaseOptions options{.lease = lease};
+    if (tight_) options.margin = lease / 500;
+    const LeaseTerms terms = *make_terms(options);
     worker.keeper =
         std::make_unique<Keeper>(WorkerId(worker.name), terms, KeeperLimits{8, 1 + random_.below(4)}, *worker.random);
     workers_.push_back(std::move(owned));
@@ -328,6 +333,7 @@ class World {
     ASSERT_GE(after.number(attribute::last_seq), before.number(attribute::last_seq)) << "S9";
     if (epoch > before.number(attribute::epoch)) {
       if (epoch > 1) ++happened_.takeovers;
+      ASSERT_EQ(before.text(attribute::desired_state), state::started) << "S8";
       const auto [known, fresh] = owners_.emplace(std::pair(after.key, epoch), after.text(attribute::owner));
       ASSERT_TRUE(fresh) << "S3: epoch " << epoch << " of " << after.key << " had " << known->second;
     }
@@ -356,12 +362,14 @@ class World {
   }
 
   /// S4, stronger than S1: the row says what the holder believes, and no clock that is right enough may call the
-  /// lease over before the belief is, not even a plain worker's, who waits for no skew.
+  /// lease over before the belief is. Where the margin is above the skew, as it is by default, that includes plain
+  /// workers, who wait for no skew.
   void check_belief(const Worker& worker, const Held& held, const Row& row) {
     ASSERT_EQ(row.text(attribute::owner), worker.name) << "S4: believes in what the row does not say";
     ASSERT_EQ(row.number(attribute::epoch), held.epoch.value);
     const WallTime expiry{milliseconds(row.number(attribute::expires_at))};
-    ASSERT_GT(expiry, wall_at(true_time(worker, held.until) + skew / 2)) << "S4: the belief outlasts the lease";
+    const Duration end = true_time(worker, held.until);
+    ASSERT_GT(expiry, wall_at(tight_ ? end - skew / 2 : end + skew / 2)) << "S4: the belief outlasts the lease";
   }
 
   void count(const Worker& worker) {
@@ -372,6 +380,7 @@ class World {
   Random random_;
   Happened& happened_;
   bool reliable_ = false;
+  bool tight_ = false;
   Duration now_{};
   std::priority_queue<Event> events_;
   std::uint64_t order_ = 0;
@@ -399,7 +408,7 @@ TEST(LeaseModel, one_believer_and_rising_epochs_whatever_network_clocks_and_proc
   EXPECT_GT(happened.settled, 100U);
   EXPECT_GT(happened.late, 10U);
   EXPECT_GT(happened.duplicates, 1000U);
-  EXPECT_GT(happened.plain_claims, 1000U);
+  EXPECT_GT(happened.plain_claims, 500U);
   RecordProperty("checks", std::to_string(happened.checks));
 }
 
