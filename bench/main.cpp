@@ -72,11 +72,30 @@ std::string pad(std::string text, std::size_t width, bool right = false) {
   return right ? fill + text : text + fill;
 }
 
-void print_line(const std::string& what, const std::string& value, const std::string& range, const std::string& goal,
-                const std::string& verdict) {
-  std::printf("  %s %s  %s  %s %s\n", pad(what, 62).c_str(), pad(value, 9, true).c_str(), pad(range, 17).c_str(),
-              pad(goal, 8).c_str(), verdict.c_str());
+struct Line {
+  std::string what;
+  std::string ratio;
+  std::string range{};
+  std::string medians{};  // of the two figures
+  std::string goal{};
+  std::string verdict{};
+};
+
+void print(const Line& line) {
+  std::printf("  %s %s  %s  %s  %s  %s\n", pad(line.what, 56).c_str(), pad(line.ratio, 8, true).c_str(),
+              pad(line.range, 13).c_str(), pad(line.medians, 15).c_str(), pad(line.goal, 7).c_str(),
+              line.verdict.c_str());
   std::fflush(stdout);
+}
+
+std::vector<double> values_of(const std::vector<Figures>& rounds, const std::string& figure) {
+  std::vector<double> values;
+  for (const Figures& round : rounds) {
+    const auto found = round.find(figure);
+    if (found == round.end()) throw std::runtime_error("a subject gave no figure '" + figure + "'");
+    values.push_back(found->second);
+  }
+  return values;
 }
 
 /// One bench being run: measures, prints, and collects its part of the report.
@@ -174,37 +193,39 @@ void BenchRun::compare(const Comparison& comparison) {
 void BenchRun::judge(const Ratio& ratio, const Rounds& results, boost::json::array& ratios) {
   const auto subject = results.find(ratio.subject);
   const auto to = results.find(ratio.to);
-  const std::string what = ratio.subject + (ratio.to.empty() ? "" : " / " + ratio.to) + ", " + ratio.figure;
+  const bool divided = !ratio.to.empty();
+  Line line{ratio.subject + (divided ? " / " + ratio.to : "") + ", " + ratio.figure, "-"};
   boost::json::object entry{{"subject", ratio.subject}, {"to", ratio.to}, {"figure", ratio.figure}};
-  if (ratio.goal) entry["goal"] = {{ratio.goal->lower ? "at_least" : "at_most", ratio.goal->bound}};
-
-  if (subject == results.end() || (!ratio.to.empty() && to == results.end())) {
-    print_line(what, "-", "", ratio.goal ? bound_text(*ratio.goal) : "", "not measured");
-    entry["measured"] = false;
-    ratios.push_back(std::move(entry));
-    return;
-  }
-  std::vector<double> values;
-  for (std::size_t round = 0; round < subject->second.size(); ++round) {
-    double value = subject->second[round].at(ratio.figure);
-    if (!ratio.to.empty()) value /= to->second.at(round).at(ratio.figure);
-    values.push_back(value);
-  }
-  const Spread over = spread(values);
-  const std::string unit = ratio.to.empty() ? "" : "x";
-  std::string verdict;
   if (ratio.goal) {
-    const bool good = reached(*ratio.goal, over.median);
-    (good ? goals_reached_ : goals_missed_) += 1;
-    verdict = good ? "reached" : "MISSED";
-    entry["reached"] = good;
+    line.goal = bound_text(*ratio.goal);
+    entry["goal"] = {{ratio.goal->lower ? "at_least" : "at_most", ratio.goal->bound}};
   }
-  print_line(what, brief(over.median) + unit, brief(over.min) + "–" + brief(over.max),
-             ratio.goal ? bound_text(*ratio.goal) : "", verdict);
-  entry["measured"] = true;
-  entry["median"] = over.median;
-  entry["min"] = over.min;
-  entry["max"] = over.max;
+  const bool measured = subject != results.end() && (!divided || to != results.end());
+  entry["measured"] = measured;
+  if (!measured) {
+    line.verdict = "not measured";
+  } else {
+    std::vector<double> values = values_of(subject->second, ratio.figure);
+    line.medians = brief(spread(values).median);
+    if (divided) {
+      const std::vector<double> others = values_of(to->second, ratio.figure);
+      line.medians += " / " + brief(spread(others).median);
+      for (std::size_t round = 0; round < values.size(); ++round) values[round] /= others.at(round);
+    }
+    const Spread over = spread(values);
+    line.ratio = brief(over.median) + (divided ? "x" : "");
+    line.range = brief(over.min) + "–" + brief(over.max);
+    entry["median"] = over.median;
+    entry["min"] = over.min;
+    entry["max"] = over.max;
+    if (ratio.goal) {
+      const bool good = reached(*ratio.goal, over.median);
+      (good ? goals_reached_ : goals_missed_) += 1;
+      line.verdict = good ? "reached" : "MISSED";
+      entry["reached"] = good;
+    }
+  }
+  print(line);
   ratios.push_back(std::move(entry));
 }
 
@@ -324,7 +345,7 @@ int main_of(const Options& options) {
       return 2;
     }
   }
-  std::printf("ratios: median of the rounds, smallest–largest, goal\n");
+  std::printf("ratio (median of the rounds), smallest–largest, the two medians, goal\n");
   boost::json::array reports;
   const std::string started = timestamp();
   const int failed = run_all(options, reports);
