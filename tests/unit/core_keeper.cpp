@@ -1,3 +1,4 @@
+// long-file: one rule after the other, on one fixture.
 #include "core/keeper.hpp"
 
 #include <gtest/gtest.h>
