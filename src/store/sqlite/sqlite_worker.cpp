@@ -133,6 +133,7 @@ void SqliteWorker::serve() {
   const auto is_one = [](const auto& operation) { return is_write(operation->request); };
   const bool want_write = loop_.instant() >= write_after_ && std::any_of(waiting_.begin(), waiting_.end(), is_one);
   const bool write = want_write && begin(true);
+  if (!table_.is_open()) return;
   if (!write) {
     const auto can_go_on = [&](const auto& operation) { return !is_one(operation) && !is_initialize(*operation); };
     if (std::none_of(waiting_.begin(), waiting_.end(), can_go_on) || !begin(false)) return;
