@@ -45,8 +45,9 @@ class LeaseGuard {
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   [[nodiscard]] Instant until() const { return Instant(Duration(until_ns_.load(std::memory_order_acquire))); }
   [[nodiscard]] bool holds(Instant now) const { return now < until(); }
-  /// A renewal was confirmed. No effect after revoke(): a belief once ended stays so.
-  void extend(Instant until);
+  /// A renewal was confirmed. False, and no effect, after revoke(): a belief once ended stays so. Who holds by it
+  /// may have seen it end and revoked it before the confirmation got here: then the lease is to be given up.
+  bool extend(Instant until);
   void revoke() { until_ns_.store(revoked_ns, std::memory_order_release); }
 
  private:

@@ -25,6 +25,8 @@ struct Tally {
   std::int64_t bytes = 0;
   std::int64_t repeats_dropped = 0;
   std::int64_t gaps = 0;
+  std::int64_t unnumbered = 0;     ///< messages in which the sequence number was not found
+  std::int64_t seq_went_back = 0;  ///< times that the sequence fell within one connection
   std::int64_t reconnects = 0;
   bool operator==(const Tally&) const = default;
 };

@@ -83,13 +83,14 @@ Result<LeaseTerms> make_terms(const LeaseOptions& options) {
   return terms;
 }
 
-void LeaseGuard::extend(Instant until) {
+bool LeaseGuard::extend(Instant until) {
   const Duration::rep wanted = until.time_since_epoch().count();
   Duration::rep known = until_ns_.load(std::memory_order_acquire);
   // revoke() may come from another thread between the look and the write: only what was looked at is replaced.
   while (known != revoked_ns && known < wanted) {
-    if (until_ns_.compare_exchange_weak(known, wanted, std::memory_order_acq_rel)) return;
+    if (until_ns_.compare_exchange_weak(known, wanted, std::memory_order_acq_rel)) return true;
   }
+  return known != revoked_ns;
 }
 
 std::string_view to_string(LossReason reason) {

@@ -35,7 +35,7 @@ struct BufferedSinkOptions {
   std::size_t high_water_bytes = std::size_t{8} << 20U;  ///< behind() from here on,
   std::size_t low_water_bytes = std::size_t{2} << 20U;   ///< until below this
   std::size_t piece_bytes = std::size_t{256} << 10U;     ///< at most this between a look at the leases and the next
-  BackoffOptions retry{std::chrono::milliseconds(100), std::chrono::seconds(5), std::chrono::milliseconds(20)};
+  BackoffOptions retry{std::chrono::milliseconds(100), std::chrono::seconds(2), std::chrono::milliseconds(20)};
   std::uint64_t seed = 1;
   std::function<Instant()> clock;  ///< empty: the real one
 };

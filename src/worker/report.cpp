@@ -74,6 +74,8 @@ json::object to_object(const Tally& tally) {
           {"bytes", tally.bytes},
           {"repeats_dropped", tally.repeats_dropped},
           {"gaps", tally.gaps},
+          {"unnumbered", tally.unnumbered},
+          {"seq_went_back", tally.seq_went_back},
           {"reconnects", tally.reconnects}};
 }
 
@@ -132,6 +134,8 @@ void add(Tally& total, const Tally& part) {
   total.bytes += part.bytes;
   total.repeats_dropped += part.repeats_dropped;
   total.gaps += part.gaps;
+  total.unnumbered += part.unnumbered;
+  total.seq_went_back += part.seq_went_back;
   total.reconnects += part.reconnects;
 }
 

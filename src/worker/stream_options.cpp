@@ -19,6 +19,7 @@ constexpr std::size_t message_bytes_max = std::size_t{1} << 30U;
 constexpr std::size_t name_bytes_max = 128;
 constexpr std::size_t list_max = 100;
 constexpr std::size_t text_bytes_max = std::size_t{64} << 10U;
+constexpr std::size_t subscribe_bytes_max = std::size_t{512} << 10U;
 constexpr Duration silent_after_max = std::chrono::hours(24 * 30);
 constexpr Duration liveness_max = std::chrono::hours(1);
 
@@ -111,10 +112,14 @@ Result<void> check_subscribe(const StreamOptions& options) {
   if (marks > 1) return wrong("subscribe", "has {resume} twice");
   if (marks == 1 && options.resume_message.empty())
     return wrong("subscribe", "says where the resume message goes ({resume}), but there is no resume.message");
+  std::size_t total = options.resume_message.size();
   for (const std::string& message : options.subscribe) {
+    total += message.size();
     if (message.empty() || message.size() > text_bytes_max || !is_utf8(message))
       return wrong("subscribe", "has a message that is empty, longer than 64 KiB or no UTF-8");
   }
+  // So that all of it fits into the connection's send queue at once.
+  if (total > subscribe_bytes_max) return wrong("subscribe", "is longer than 512 KiB in all");
   return {};
 }
 
@@ -207,6 +212,7 @@ Result<void> read_option(const std::string& name, const Value& value, StreamOpti
   if (name == "resume.message") return read_text(name, value, into.resume_message);
   if (name == "seq.pointer") return read_text(name, value, into.seq_pointer);
   if (name == "seq.missing") return read_seq_missing(value, into);
+  if (name == "seq.sparse") return read_bool(name, value, into.seq_sparse);
   if (name == "headers") return read_headers(value, into);
   if (name == "subprotocols") return read_list(name, value, into.subprotocols);
   if (name == "subscribe") return read_list(name, value, into.subscribe);
@@ -215,10 +221,11 @@ Result<void> read_option(const std::string& name, const Value& value, StreamOpti
   if (name == "dead_after") return read_duration(name, value, into.dead_after);
   if (name == "max_message_bytes") return read_size(name, value, into.max_message_bytes);
   if (name == "ca_file") return read_text(name, value, into.ca_file);
-  return fail(Code::usage,
-              "unknown option '" + name.substr(0, 60) +
-                  "': there are resume.query, resume.inclusive, resume.message, seq.pointer, seq.missing, headers, "
-                  "subprotocols, subscribe, silent_after, ping_every, dead_after, max_message_bytes and ca_file");
+  return fail(
+      Code::usage,
+      "unknown option '" + name.substr(0, 60) +
+          "': there are resume.query, resume.inclusive, resume.message, seq.pointer, seq.missing, seq.sparse, "
+          "headers, subprotocols, subscribe, silent_after, ping_every, dead_after, max_message_bytes and ca_file");
 }
 
 Value::List to_list(const std::vector<std::string>& texts) {
@@ -260,6 +267,8 @@ Result<void> StreamOptions::check() const {
   if (Result<void> checked = check_pointer(seq_pointer); !checked) return checked;
   if (seq_missing != SeqMissing::deliver && seq_pointer.empty())
     return wrong("seq.missing", "says what to do where seq.pointer finds nothing, but there is no seq.pointer");
+  if (seq_sparse && seq_pointer.empty())
+    return wrong("seq.sparse", "says that the numbers at seq.pointer leave some out, but there is no seq.pointer");
   if (Result<void> checked = check_headers(headers); !checked) return checked;
   if (Result<void> checked = check_subprotocols(subprotocols); !checked) return checked;
   if (Result<void> checked = check_subscribe(*this); !checked) return checked;
@@ -278,6 +287,7 @@ Attributes StreamOptions::to_row() const {
   if (!resume_message.empty()) map.emplace("resume.message", resume_message);
   if (!seq_pointer.empty()) map.emplace("seq.pointer", seq_pointer);
   if (seq_missing == SeqMissing::drop) map.emplace("seq.missing", "drop");
+  if (seq_sparse) map.emplace("seq.sparse", true);
   if (!headers.empty()) {
     Value::Map names;
     for (const auto& [name, value] : headers) names.emplace(name, value);

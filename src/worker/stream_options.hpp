@@ -29,6 +29,7 @@ struct StreamOptions {
 
   std::string seq_pointer;                       ///< `seq.pointer` (RFC 6901); empty: the stream numbers itself
   SeqMissing seq_missing = SeqMissing::deliver;  ///< `seq.missing`
+  bool seq_sparse = false;                       ///< `seq.sparse`: the numbers rise, but leave some out: no gaps
 
   /// `headers`: values may be `env:NAME` or `file:PATH`, resolved at each connect. Never shown or logged.
   std::vector<std::pair<std::string, std::string>> headers;
