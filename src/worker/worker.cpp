@@ -137,8 +137,7 @@ void Worker::carry_out(const Action& action) {
     case Action::Kind::start:
       return start_resource(action);
     case Action::Kind::extend:
-      if (const Place& at = place(action.slot); at.lodging) at.lodging->guard().extend(action.until);
-      return;
+      return extend(action);
     case Action::Kind::stop:
       return stop_resource(action);
     case Action::Kind::lost:
@@ -264,6 +263,13 @@ void Worker::lose_resource(const Action& action) {
     at.lodging->stop(action.reason, control_.instant(), stopped);  // the loser hears of its loss, once (F6)
     cut_after(action.slot, control_.instant() + stop_at_once_limit);
   }
+}
+
+void Worker::extend(const Action& action) {
+  const Place& at = place(action.slot);
+  if (!at.lodging || at.lodging->guard().extend(action.until)) return;
+  // Who acts by it saw the old belief end before the renewal was confirmed, and has stopped for good (S7).
+  keeper_.stop(action.slot, LossReason::belief_expired, control_.now());
 }
 
 void Worker::cut_after(Slot slot, Instant when) {

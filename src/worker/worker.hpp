@@ -84,6 +84,7 @@ class Worker {
   void written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply);
   void start_resource(const Action& action);
   void stop_resource(const Action& action);
+  void extend(const Action& action);
   void lose_resource(const Action& action);
   void resource_stopped(Slot slot, std::uint64_t generation);
   void cut_after(Slot slot, Instant when);

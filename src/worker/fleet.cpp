@@ -1,0 +1,304 @@
+#include "holdfast/fleet.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "holdfast/function_sink.hpp"
+#include "holdfast/store.hpp"
+#include "runtime/asio_loop.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/log.hpp"
+#include "runtime/signals.hpp"
+#include "sink/make_sink.hpp"
+#include "worker/report.hpp"
+#include "worker/stream_loops.hpp"
+#include "worker/worker.hpp"
+
+namespace holdfast {
+namespace {
+
+using worker::Worker;
+
+constexpr Duration first_look_limit = std::chrono::seconds(10);
+constexpr Duration closing_limit = std::chrono::seconds(5);
+constexpr unsigned threads_max = 256;
+constexpr std::size_t name_bytes_max = 200;
+
+std::string eight_digits(std::uint64_t number) {
+  return Attempt{number, 0}.to_string().substr(0, 8);
+}
+
+Result<void> check_name(const std::string& name) {
+  const bool good =
+      !name.empty() && name.size() <= name_bytes_max &&
+      std::none_of(name.begin(), name.end(), [](char c) { return c == '#' || (c >= 0 && c <= ' ') || c == 127; });
+  if (good) return {};
+  return fail(Code::usage, "a worker's name is 1 to 200 characters without '#', spaces or control characters");
+}
+
+}  // namespace
+
+class Fleet::Impl {
+ public:
+  explicit Impl(FleetOptions options) : options_(std::move(options)) {}
+
+  Result<Report> run();
+  void ask(bool drain);
+
+  int purposes_ = 0;
+  std::unique_ptr<Sink> sink_;
+  std::optional<std::string> sink_spec_;
+  ResourceFactory factory_;
+  void failed(const std::string& what);
+
+ private:
+  Result<void> prepare();
+  Result<void> open(runtime::AsioLoop& control);
+  Result<void> work(runtime::AsioLoop& control);
+  void ask_store_first(runtime::AsioLoop& control);
+  void begin(runtime::AsioLoop& control);
+  void heed();
+  void close_store(runtime::AsioLoop& control);
+  [[nodiscard]] Report finish();
+
+  FleetOptions options_;
+  LeaseTerms terms_;
+  std::string incarnation_;
+  std::optional<runtime::Log> log_;
+  std::unique_ptr<Store> store_;
+  std::optional<worker::StreamLoops> streams_;
+  std::unique_ptr<Worker> worker_;
+  std::optional<runtime::Signals> signals_;
+  int signals_seen_ = 0;
+  std::optional<Error> refused_;  // by the store, at the start
+  bool used_ = false;
+
+  std::mutex mutex_;                      // guards from here ...
+  runtime::AsioLoop* control_ = nullptr;  // while it can be posted to
+  bool drain_asked_ = false;
+  bool stop_asked_ = false;
+  std::string failure_;  // ... to here
+};
+
+Result<void> Fleet::Impl::prepare() {
+  if (std::exchange(used_, true)) return fail(Code::usage, "a Fleet runs once");
+  if (purposes_ != 1) {
+    return fail(Code::usage, "say once what the worker is for: sink(), on_message() or holds()");
+  }
+  if (options_.id.empty()) options_.id = runtime::host_and_process();
+  if (auto good = check_name(options_.id); !good) return good;
+  if (options_.threads < 1 || options_.threads > threads_max) return fail(Code::usage, "threads must be 1 to 256");
+  if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
+  if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
+    return fail(Code::usage, "the drain timeout and the patience with a sink must be above zero");
+  }
+  const auto level = runtime::parse_log_level(options_.log_level);
+  if (!level) return tl::unexpected(level.error());
+  auto terms = make_terms(options_.lease);
+  if (!terms) return tl::unexpected(terms.error());
+  terms_ = *terms;
+  log_.emplace(runtime::Log::to_stderr(*level));
+  incarnation_ = eight_digits(runtime::random_seed());
+  runtime::ignore_broken_pipes();
+  return {};
+}
+
+Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
+  auto store = open_store(options_.store, control);
+  if (!store) return tl::unexpected(store.error());
+  store_ = *std::move(store);
+  if (sink_spec_) {
+    auto sink = sink::make_sink(*sink_spec_, options_.id + "-" + incarnation_, runtime::random_seed());
+    if (!sink) return tl::unexpected(sink.error());
+    sink_ = *std::move(sink);
+  }
+  const std::size_t descriptors = runtime::raise_descriptor_limit();
+  if (!factory_ && options_.max_connections + 64 > descriptors) {
+    log_->warning("only " + std::to_string(descriptors) + " files may be open, too few for " +
+                  std::to_string(options_.max_connections) + " connections: raise the limit (ulimit -n)");
+  }
+  return {};
+}
+
+Result<Report> Fleet::Impl::run() {
+  if (auto ready = prepare(); !ready) return tl::unexpected(ready.error());
+  runtime::AsioLoop control(runtime::random_seed());
+  Result<void> outcome = open(control);
+  if (outcome) outcome = work(control);
+  const bool began = worker_ != nullptr;
+  const Report report = finish();
+  if (sink_) sink_->close(report.end == Report::End::drained ? closing_limit : std::chrono::seconds(1));
+  streams_.reset();  // after the sink, whose thread tells them of its progress
+  if (store_) close_store(control);
+  if (!outcome) return tl::unexpected(outcome.error());
+  if (began && !options_.report_file.empty()) {
+    if (auto written = worker::write_report(report, options_.report_file); !written) {
+      log_->error(written.error().detail);
+      return tl::unexpected(written.error());
+    }
+  }
+  if (report.end == Report::End::failed) return fail(Code::internal, report.failure);
+  return report;
+}
+
+/// Runs the control loop on this thread until the worker has ended.
+Result<void> Fleet::Impl::work(runtime::AsioLoop& control) {
+  {
+    const std::lock_guard lock(mutex_);
+    control_ = &control;
+  }
+  if (options_.handle_signals) {
+    signals_.emplace(control, [this](int) {
+      ask(++signals_seen_ == 1);
+      // A third has the system's own effect, should even stopping at once be stuck.
+      if (signals_seen_ == 2) control_->post([this] { signals_.reset(); });
+    });
+  }
+  try {
+    control.post([this, &control] { ask_store_first(control); });
+    control.run();
+  } catch (const std::exception& thrown) {
+    failed(std::string("the control loop ended by an unexpected error: ") + thrown.what());
+    // The leases run out by themselves; nothing may act under them any more (F14).
+    if (worker_) worker_->stop();
+  }
+  if (streams_) streams_->end();
+  signals_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    control_ = nullptr;
+  }
+  if (refused_) return tl::unexpected(*refused_);
+  return {};
+}
+
+/// A store that can never work as it is should be told about at once, not found out from a worker that idles. One
+/// that is merely away may come back: the worker begins all the same.
+void Fleet::Impl::ask_store_first(runtime::AsioLoop& control) {
+  QueryDue query;
+  query.state = state::worker;
+  query.before = WallTime::max();
+  query.limit = 1;
+  store_->query_due(std::move(query), control.instant() + first_look_limit, [this, &control](const PageReply& reply) {
+    if (reply.outcome == Outcome::rejected) {
+      refused_ = reply.error;
+      control.stop();
+    } else {
+      begin(control);
+    }
+  });
+}
+
+void Fleet::Impl::begin(runtime::AsioLoop& control) {
+  streams_.emplace(options_.threads, [this](const std::string& what) { failed(what); });
+  worker::WorkerOptions options;
+  options.name = options_.id;
+  options.incarnation = incarnation_;
+  options.address = options_.address;
+  options.terms = terms_;
+  options.max_connections = options_.max_connections;
+  options.drain_timeout = options_.drain_timeout;
+  options.sink_patience = options_.sink_patience;
+  if (sink_) options.sink_failure = [this] { return sink_->failure(); };
+  ResourceFactory factory = factory_ ? factory_ : streams_->carry(*sink_);
+  worker_ = std::make_unique<Worker>(std::move(options), control, streams_->loops(), *store_, std::move(factory),
+                                     *log_, [&control] { control.stop(); });
+  worker_->start();
+  heed();
+}
+
+void Fleet::Impl::ask(bool drain) {
+  const std::lock_guard lock(mutex_);
+  (drain ? drain_asked_ : stop_asked_) = true;
+  if (control_ != nullptr) control_->post([this] { heed(); });
+}
+
+/// On the control loop. Before begin() there is nothing to end yet; begin() comes by here.
+void Fleet::Impl::heed() {
+  if (!worker_) return;
+  bool drain = false;
+  bool stop = false;
+  {
+    const std::lock_guard lock(mutex_);
+    drain = drain_asked_;
+    stop = stop_asked_ || !failure_.empty();
+  }
+  if (stop) {
+    worker_->stop();
+  } else if (drain) {
+    worker_->drain();
+  }
+}
+
+/// Any thread. A worker that has lost a loop does not live on (F14).
+void Fleet::Impl::failed(const std::string& what) {
+  log_->error(what);
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = what;
+  if (control_ != nullptr) control_->post([this] { heed(); });
+}
+
+Report Fleet::Impl::finish() {
+  Report report;
+  if (worker_) report = worker_->report();
+  if (!failure_.empty()) {
+    report.end = Report::End::failed;
+    report.failure = failure_;
+  }
+  worker_.reset();
+  return report;
+}
+
+void Fleet::Impl::close_store(runtime::AsioLoop& control) {
+  control.call_after(closing_limit, [&control] { control.stop(); });
+  store_->close([&control] { control.stop(); });
+  control.run();
+  store_.reset();
+}
+
+Fleet::Fleet(FleetOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Fleet::~Fleet() = default;
+
+void Fleet::sink(std::unique_ptr<Sink> sink) {
+  ++impl_->purposes_;
+  impl_->sink_ = std::move(sink);
+}
+
+void Fleet::sink(std::string spec) {
+  ++impl_->purposes_;
+  impl_->sink_spec_ = std::move(spec);
+}
+
+void Fleet::on_message(std::function<void(const Record&)> handler) {
+  ++impl_->purposes_;
+  impl_->sink_ =
+      std::make_unique<FunctionSink>([impl = impl_.get(), handler = std::move(handler)](const Record& record) {
+        try {
+          handler(record);
+        } catch (const std::exception& thrown) {
+          impl->failed(std::string("the message handler threw: ") + thrown.what());
+          throw;
+        }
+      });
+}
+
+void Fleet::holds(ResourceFactory factory) {
+  ++impl_->purposes_;
+  impl_->factory_ = std::move(factory);
+}
+
+Result<Report> Fleet::run() {
+  return impl_->run();
+}
+void Fleet::drain() {
+  impl_->ask(true);
+}
+void Fleet::stop() {
+  impl_->ask(false);
+}
+
+}  // namespace holdfast
