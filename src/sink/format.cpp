@@ -25,8 +25,8 @@ constexpr std::array<Escape, 256> make_escapes() {
   for (std::size_t byte = 0; byte < 0x20; ++byte) {
     table[byte] = {{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 0xFU]}, 6};
   }
-  const auto shorthand = [&table](char byte, char letter) {
-    table[static_cast<std::size_t>(byte)] = {{'\\', letter}, 2};
+  const auto shorthand = [&table](unsigned char byte, char letter) {
+    table[byte] = {{'\\', letter}, 2};
   };
   shorthand('"', '"');
   shorthand('\\', '\\');
