@@ -31,7 +31,9 @@ std::uint64_t Random::next() {
   return result;
 }
 
-double Random::unit() { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }
+double Random::unit() {
+  return static_cast<double>(next() >> 11U) * 0x1.0p-53;
+}
 
 std::uint64_t Random::below(std::uint64_t bound) {
   if (bound == 0) return 0;

@@ -24,10 +24,16 @@ AsioLoop::AsioLoop(std::uint64_t seed) : random_(seed) {
 
 AsioLoop::~AsioLoop() = default;
 
-Instant AsioLoop::instant() const { return boot_now(); }
-WallTime AsioLoop::wall() const { return wall_now(); }
+Instant AsioLoop::instant() const {
+  return boot_now();
+}
+WallTime AsioLoop::wall() const {
+  return wall_now();
+}
 
-void AsioLoop::post(Task task) { boost::asio::post(context_, std::move(task)); }
+void AsioLoop::post(Task task) {
+  boost::asio::post(context_, std::move(task));
+}
 
 bool AsioLoop::later(const Entry& left, const Entry& right) {
   return left.when != right.when ? left.when > right.when : left.id > right.id;

@@ -46,8 +46,8 @@ class AsioLoop final : public Loop {
   boost::asio::io_context context_{1};
   boost::asio::posix::stream_descriptor timer_{context_};
   Random random_;
-  std::vector<Entry> heap_;                       // earliest first; cancelled entries stay until they surface
-  std::unordered_map<TimerId, Task> tasks_;       // looked up by id only, never walked
+  std::vector<Entry> heap_;                  // earliest first; cancelled entries stay until they surface
+  std::unordered_map<TimerId, Task> tasks_;  // looked up by id only, never walked
   TimerId last_id_ = 0;
   Instant armed_ = Instant::max();
 };

@@ -25,9 +25,7 @@ constexpr std::array<Escape, 256> make_escapes() {
   for (std::size_t byte = 0; byte < 0x20; ++byte) {
     table[byte] = {{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 0xFU]}, 6};
   }
-  const auto shorthand = [&table](unsigned char byte, char letter) {
-    table[byte] = {{'\\', letter}, 2};
-  };
+  const auto shorthand = [&table](unsigned char byte, char letter) { table[byte] = {{'\\', letter}, 2}; };
   shorthand('"', '"');
   shorthand('\\', '\\');
   shorthand('\b', 'b');
