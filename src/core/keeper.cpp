@@ -401,8 +401,8 @@ std::optional<Action> Keeper::poll(Now now) {
 }
 
 std::optional<Instant> Keeper::next() const {
-  if (losses_.head != Fifo::none || events_.head != Fifo::none) return Instant::min();
-  if (in_flight_ < limits_.max_in_flight && !ready_.empty()) return Instant::min();
+  if (losses_.head != Fifo::none || events_.head != Fifo::none) return Instant{};
+  if (in_flight_ < limits_.max_in_flight && !ready_.empty()) return Instant{};
   if (timers_.empty()) return std::nullopt;
   return timers_.top().at;
 }

@@ -95,7 +95,8 @@ class Keeper {
   /// The next thing to do, in this order: beliefs that ended, other events, writes by the end of their belief.
   /// Nothing: all done until next() or the next call.
   std::optional<Action> poll(Now now);
-  /// When poll() will have something to do although nothing is called; in the past: at once. Nothing: never.
+  /// When poll() will have something to do although nothing is called; in the past (Instant{}): at once. Nothing:
+  /// never.
   [[nodiscard]] std::optional<Instant> next() const;
 
   // For looking.

@@ -119,7 +119,7 @@ void Planner::poke(Now now) {
 }
 
 void Planner::look_by(Instant at) {
-  if (last_look_ != Instant::min()) at = std::max(at, last_look_ + floor_);
+  if (look_ > 0) at = std::max(at, last_look_ + floor_);
   next_look_ = std::min(next_look_, at);
 }
 

@@ -111,12 +111,12 @@ class Planner {
   bool draining_ = false;
   bool full_ = false;  // as of the latest take()
   std::size_t left_in_batch_ = 0;
-  std::size_t conflicts_ = 0;           // since the latest look
-  unsigned failures_ = 0;               // in a row
-  Instant next_look_ = Instant::min();  // the first one at once
-  Instant last_look_ = Instant::min();
+  std::size_t conflicts_ = 0;  // since the latest look
+  unsigned failures_ = 0;      // in a row
+  Instant next_look_{};        // the first one at once
+  Instant last_look_{};
   Instant look_deadline_{};
-  Instant next_batch_ = Instant::min();
+  Instant next_batch_{};
 };
 
 }  // namespace holdfast

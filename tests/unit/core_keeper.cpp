@@ -24,7 +24,7 @@ class KeeperTest : public testing::Test {
   Now now() const { return {Instant(1000s) + elapsed_, WallTime(1'700'000'000'000ms) + wall_elapsed()}; }
   milliseconds wall_elapsed() const { return std::chrono::floor<milliseconds>(elapsed_) + wall_shift_; }
   void advance(Duration by) { elapsed_ += by; }
-  void advance_to(Instant instant) { elapsed_ = instant - Instant(1000s); }
+  void advance_to(Instant instant) { elapsed_ = std::max(elapsed_, instant - Instant(1000s)); }
 
   std::vector<Action> poll() {
     std::vector<Action> actions;
