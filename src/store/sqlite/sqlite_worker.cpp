@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 constexpr Duration backoff_first = 500us;
 constexpr Duration backoff_max = 16ms;
 constexpr Duration look_every = 100ms;
+// Others who were seen at the lock are reckoned with for so long.
+constexpr Duration polite_for = 500ms;
 
 bool is_initialize(const Operation& operation) {
   return std::holds_alternative<Initialize>(operation.request);
@@ -52,11 +54,10 @@ void SqliteWorker::run() {
   seen_version_ = table_.data_version();
   while (mailbox_.take(arrived, queue_max, pause())) {
     std::move(arrived.begin(), arrived.end(), std::back_inserter(waiting_));
-    more_ = false;
     arrived.clear();
     drop_overdue();
     if (!waiting_.empty() && ready()) serve();
-    look_for_changes();
+    if (feed_.has_listener() && loop_.instant() >= look_after_) look_for_changes();
     deliver();
   }
   table_.close();
@@ -67,7 +68,6 @@ void SqliteWorker::run() {
 Duration SqliteWorker::pause() const {
   const Instant now = loop_.instant();
   Duration pause = 1h;
-  if (more_) return Duration::zero();
   if (!waiting_.empty()) pause = std::min(pause, write_after_ - now);
   if (feed_.has_listener()) pause = std::min(pause, look_after_ - now);
   return std::max(pause, Duration::zero());
@@ -133,13 +133,14 @@ void SqliteWorker::serve() {
   const auto is_one = [](const auto& operation) { return is_write(operation->request); };
   const bool want_write = loop_.instant() >= write_after_ && std::any_of(waiting_.begin(), waiting_.end(), is_one);
   const bool write = want_write && begin(true);
+  const Instant begun = loop_.instant();
   if (!table_.is_open()) return;
   if (!write) {
     const auto can_go_on = [&](const auto& operation) { return !is_one(operation) && !is_initialize(*operation); };
     if (std::none_of(waiting_.begin(), waiting_.end(), can_go_on) || !begin(false)) return;
   }
   if (carry_out(write)) conclude();
-  if (write) make_way();
+  if (write) make_way(begun);
 }
 
 /// False where there is no transaction now; what that means to those who wait has been seen to.
@@ -153,6 +154,7 @@ bool SqliteWorker::begin(bool write) {
     return true;
   }
   if (begun.error().busy) {
+    polite_until_ = loop_.instant() + polite_for;
     wait_for_lock();
     return false;
   }
@@ -169,8 +171,7 @@ bool SqliteWorker::carry_out(bool write) {
   std::deque<std::shared_ptr<Operation>> left;
   std::optional<Failure> failure;
   while (!waiting_.empty() && !failure) {
-    more_ = batch_.size() >= batch_max || (!batch_.empty() && loop_.instant() >= enough);
-    if (more_) break;
+    if (batch_.size() >= batch_max || (!batch_.empty() && loop_.instant() >= enough)) break;
     std::shared_ptr<Operation> operation = std::move(waiting_.front());
     waiting_.pop_front();
     if (is_initialize(*operation) || (!write && is_write(operation->request))) {
@@ -253,14 +254,24 @@ void SqliteWorker::wait_for_lock() {
   write_after_ = loop_.instant() + random_.between(backoff_first / 5, backoff_);
 }
 
-void SqliteWorker::make_way() {}
+/// SQLite's lock goes to whoever asks first, and we would ask again at once: others, who sleep between their tries,
+/// would hardly ever meet it free. So a transaction of ours among others' is followed by a pause as long as it took;
+/// what arrives meanwhile shares the next commit, so that little is lost.
+void SqliteWorker::make_way(Instant begun) {
+  const Instant now = loop_.instant();
+  if (now >= look_after_) look_for_changes();
+  if (now < polite_until_) write_after_ = now + random_.between((now - begun) / 2, now - begun);
+}
 
+/// Whether other connections have committed since the last look.
 void SqliteWorker::look_for_changes() {
-  if (!feed_.has_listener() || loop_.instant() < look_after_) return;
   look_after_ = loop_.instant() + look_every;
   const auto version = table_.data_version();
   if (version == seen_version_) return;
-  if (seen_version_) feed_.touch();
+  if (seen_version_) {
+    feed_.touch();
+    polite_until_ = loop_.instant() + polite_for;
+  }
   seen_version_ = version;
 }
 

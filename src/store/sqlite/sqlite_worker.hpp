@@ -56,7 +56,7 @@ class SqliteWorker {
   void conclude();
   void fail_batch(const Failure& failure);
   void wait_for_lock();
-  void make_way();
+  void make_way(Instant begun);
   void look_for_changes();
   void purge();
   void answer(std::shared_ptr<Operation> operation, Answer answer);
@@ -74,12 +74,12 @@ class SqliteWorker {
 
   // The worker's thread only.
   std::deque<std::shared_ptr<Operation>> waiting_;
-  bool more_ = false;  // the last transaction left something for the next
-  Answered batch_;     // carried out in the open transaction
-  Answered results_;   // decided, to be delivered together
+  Answered batch_;    // carried out in the open transaction
+  Answered results_;  // decided, to be delivered together
   Instant write_after_{};
   Duration backoff_{};
   Instant look_after_{};
+  Instant polite_until_{};
   std::optional<std::int64_t> seen_version_;
   bool purged_ = false;
 
