@@ -1,3 +1,3 @@
-int main() {
-  return 0;
-}
+#include "cli/program.hpp"
+
+int main(int argc, char** argv) { return holdfast::cli::run(argc, argv); }

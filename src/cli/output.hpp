@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/error.hpp"
+
+namespace holdfast::cli {
+
+/// Writes to standard output, at once. Fails where the disk is full or the reader has gone.
+[[nodiscard]] Result<void> print(std::string_view text);
+/// One line on standard error; never fails.
+void tell(std::string_view line);
+/// `holdfast: <line>` on standard error, whatever is in it made one line.
+void complain(std::string_view line);
+
+/// Control characters and line breaks made harmless.
+[[nodiscard]] std::string one_line(std::string_view text);
+
+/// Columns for people. Cells are UTF-8, counted in code points; numbers go to the right.
+class Table {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string title;
+    Align align = Align::left;
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> cells);
+  /// Lines without trailing blanks, the titles first.
+  [[nodiscard]] std::string render() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// `*` any run of characters, `?` one, `[a-z]` and `[!a-z]` one out of a set; everything else is itself.
+[[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text);
+/// Whether the pattern can match more than itself.
+[[nodiscard]] bool is_glob(std::string_view pattern);
+
+}  // namespace holdfast::cli

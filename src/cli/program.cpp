@@ -1,0 +1,222 @@
+#include "cli/program.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string_view>
+
+#include "cli/config_file.hpp"
+#include "cli/help.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+#ifndef HOLDFAST_VERSION
+#define HOLDFAST_VERSION "0.1.0"
+#endif
+
+namespace holdfast::cli {
+
+namespace {
+
+using Filter = std::function<bool(const CLI::App*)>;
+const Filter all = [](const CLI::App*) { return true; };
+
+// The program with all of its commands; filled while it parses.
+struct Program {
+  CLI::App root{"Many WebSocket connections, each held by exactly one of many workers."};
+  Action chosen;
+
+  Program();
+};
+
+Program::Program() {
+  root.name("holdfast");
+  root.formatter(std::make_shared<HelpFormat>());
+  root.set_help_flag("-h,--help", "print this and exit");
+  root.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "print the version and exit");
+  root.config_formatter(std::make_shared<ConfigFile>(root));
+  root.set_config("--config", "", "settings from a TOML file: `lease = \"20s\"` for all commands, `[worker]` before "
+                                  "those of one")
+      ->type_name("FILE")
+      ->envname("HOLDFAST_CONFIG");
+  root.allow_config_extras(CLI::config_extras_mode::error);
+  root.fallthrough();
+  root.footer(
+      "Try it:\n  $ holdfast demo\n\nEvery command has --help with an example. Every option can also be given as an "
+      "environment variable\nor in the config file; the command line goes before the environment, and that before "
+      "the file.\n\nExit codes: 0 fine; 1 something failed; 2 the command line, a variable or the config file makes "
+      "no sense");
+
+  const Setup setup{root, chosen};
+  add_init(setup);
+  CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
+  conn->footer("Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
+  const Setup conn_setup{*conn, chosen};
+  add_conn_add(conn_setup);
+  add_conn_ls(conn_setup);
+  add_conn_show(conn_setup);
+  add_conn_start(conn_setup);
+  add_conn_stop(conn_setup);
+  add_conn_rm(conn_setup);
+  add_conn_import(conn_setup);
+  add_worker(setup);
+  add_feed(setup);
+  add_demo(setup);
+}
+
+const CLI::App& deepest(const CLI::App& root) {
+  const CLI::App* app = &root;
+  for (;;) {
+    const auto named = app->get_subcommands();
+    if (named.empty()) return *app;
+    app = named.front();
+  }
+}
+
+std::string path_of(const CLI::App& app) {
+  std::string path = app.get_name();
+  for (const CLI::App* up = app.get_parent(); up != nullptr; up = up->get_parent()) path = up->get_name() + ' ' + path;
+  return path;
+}
+
+std::size_t edit_distance(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < right.size(); ++j) {
+      const std::size_t substituted = diagonal + (left[i] == right[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// ": did you mean 'worker'?", where one of the names is near.
+std::string suggestion(const CLI::App& app, std::string_view typed) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(all)) names.push_back(command->get_name());
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) names.push_back(option->get_name());
+  }
+  std::string best;
+  std::size_t distance = 3;
+  for (const std::string& name : names) {
+    const std::size_t found = edit_distance(typed, name);
+    if (found < distance) {
+      distance = found;
+      best = name;
+    }
+  }
+  return best.empty() ? "" : ": did you mean '" + best + "'?";
+}
+
+std::string unexpected(const CLI::App& app, const CLI::App& root) {
+  std::string first;
+  for (const CLI::App* at = &app; at != nullptr && first.empty(); at = at->get_parent()) {
+    const auto left = at->remaining(false);
+    if (!left.empty()) first = left.front();
+  }
+  if (first.empty()) first = root.remaining(true).empty() ? "" : root.remaining(true).front();
+  const bool option = first.starts_with('-');
+  const bool command = !option && !app.get_subcommands(all).empty();
+  const std::string kind = option ? "unknown option '" : command ? "unknown command '" : "unexpected argument '";
+  return kind + first + "'" + suggestion(app, first.substr(0, first.find('=')));
+}
+
+std::string mismatch(std::string_view what) {
+  const std::string name(what.substr(0, what.find(':')));
+  if (what.find("At Most") != std::string_view::npos) return name + " is given more than once";
+  if (what.find("missing") != std::string_view::npos || what.find("At least") != std::string_view::npos) {
+    return name + " needs a value";
+  }
+  return std::string(what);
+}
+
+// CLI11's errors in our words: what is wrong, without its classes.
+std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI::App& root) {
+  const std::string what = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected(app, root);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(what);
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    return what + ": a switch is true or false";  // everything else is read by us
+  }
+  if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
+    constexpr std::string_view parsing = "INI was not able to parse ";
+    const std::size_t at = what.find(parsing);
+    if (at != std::string::npos) return "the config file has an unknown setting '" + what.substr(at + parsing.size()) + "'";
+    return "the config file: " + what;
+  }
+  if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) return "the config file " + what;
+  return what;
+}
+
+int exit_code(const Error& error) { return error.code == Code::usage ? 2 : 1; }
+
+int finish(const Result<void>& result) {
+  if (result) return 0;
+  complain(result.error().detail);
+  return exit_code(result.error());
+}
+
+int parse_and_run(Program& program, int argc, const char* const* argv) {
+  try {
+    program.root.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return finish(print(program.root.help()));
+  } catch (const CLI::CallForVersion& version) {
+    return finish(print(std::string(version.what()) + "\n"));
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& app = deepest(program.root);
+    complain(explain(error, app, program.root) + ": see '" + path_of(app) + " --help'");
+    return 2;
+  }
+  // `holdfast` and `holdfast conn` alone name no command: what there is to choose from is the answer.
+  if (!program.chosen) return finish(print(program.root.help()));
+  return finish(program.chosen());
+}
+
+void collect(const CLI::App& app, const std::string& prefix, std::vector<std::string>& paths) {
+  for (const CLI::App* command : app.get_subcommands(all)) {
+    const std::string path = prefix.empty() ? command->get_name() : prefix + ' ' + command->get_name();
+    paths.push_back(path);
+    collect(*command, path, paths);
+  }
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  try {
+    Program program;
+    return parse_and_run(program, argc, argv);
+  } catch (const std::exception& error) {
+    complain(std::string("unexpected: ") + error.what() + ": this is a fault of holdfast, please report it");
+  } catch (...) {
+    complain("unexpected: an unknown exception: this is a fault of holdfast, please report it");
+  }
+  return 1;
+}
+
+std::vector<std::string> command_paths() {
+  const Program program;
+  std::vector<std::string> paths{""};
+  collect(program.root, "", paths);
+  return paths;
+}
+
+std::string help_of(const std::string& path) {
+  Program program;
+  try {
+    program.root.parse(path + " --help");
+  } catch (const CLI::Success&) {
+    return program.root.help();
+  }
+  return "";
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,44 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "holdfast/error.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace holdfast::cli {
+
+/// The whole program: parses the command line, runs the command that it names, tells a failure in one line on
+/// standard error. Gives the exit code: 0 fine, 1 something failed, 2 asked for wrongly. Never throws.
+int run(int argc, const char* const* argv);
+
+/// What a command's action gives back: nothing, or the error that becomes the line and the exit code.
+using Action = std::function<Result<void>()>;
+
+/// Where commands put themselves while the program is set up. `chosen` is the action of the one that was named.
+struct Setup {
+  CLI::App& parent;
+  Action& chosen;
+};
+
+// One function per command, each in its own file.
+void add_init(Setup setup);
+void add_conn_add(Setup setup);
+void add_conn_ls(Setup setup);
+void add_conn_show(Setup setup);
+void add_conn_start(Setup setup);
+void add_conn_stop(Setup setup);
+void add_conn_rm(Setup setup);
+void add_conn_import(Setup setup);
+void add_worker(Setup setup);
+void add_feed(Setup setup);
+void add_demo(Setup setup);
+
+/// The paths of all commands ("conn add"), and what each prints for --help; "" is the program itself.
+[[nodiscard]] std::vector<std::string> command_paths();
+[[nodiscard]] std::string help_of(const std::string& path);
+
+}  // namespace holdfast::cli
