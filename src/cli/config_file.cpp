@@ -36,11 +36,11 @@ bool set_by_environment(const CLI::App* command, const std::string& name) {
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
   const std::vector<CLI::ConfigItem> read = CLI::ConfigBase::from_config(input);
-  std::vector<CLI::ConfigItem> items;
+  std::vector<CLI::ConfigItem> result;
   const auto is_section = [](const CLI::ConfigItem& item) { return item.name == "++" || item.name == "--"; };
   for (const CLI::ConfigItem& item : read) {
     if (item.parents.empty() || is_section(item)) continue;
-    if (!set_by_environment(find_command(root_, item.parents), item.name)) items.push_back(item);
+    if (!set_by_environment(find_command(root_, item.parents), item.name)) result.push_back(item);
   }
   for (const CLI::ConfigItem& item : read) {
     if (!item.parents.empty() || is_section(item)) continue;
@@ -51,11 +51,11 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
       // What is in the command's own section came first and stays: CLI11 takes no second value from a file.
       CLI::ConfigItem copy = item;
       copy.parents = path;
-      if (!set_by_environment(&command, item.name)) items.push_back(std::move(copy));
+      if (!set_by_environment(&command, item.name)) result.push_back(std::move(copy));
     });
-    if (!known) items.push_back(item);  // refused by its name
+    if (!known) result.push_back(item);  // refused by its name
   }
-  return items;
+  return result;
 }
 
 }  // namespace holdfast::cli

@@ -1,0 +1,260 @@
+#include "cli/connections.hpp"
+
+#include <algorithm>
+
+#include "runtime/units.hpp"
+#include "store/json.hpp"
+#include "worker/stream_options.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How far the clocks of those who write leases may be from ours before we count one as over.
+constexpr auto clock_allowance = 5s;
+
+std::int64_t in_ms(WallTime time) { return time.time_since_epoch().count(); }
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+Condition in_state(std::string_view name) { return Condition::equals(attribute::desired_state, name); }
+
+void set_stream(const Attributes& stream, std::vector<Change>& changes) {
+  changes.push_back(Change::set(attribute::url, stream.find(attribute::url)->second));
+  const auto options = stream.find(attribute::options);
+  const bool any = options != stream.end() && options->second.as_map() != nullptr && !options->second.as_map()->empty();
+  changes.push_back(any ? Change::set(attribute::options, options->second) : Change::remove(attribute::options));
+}
+
+// The condition that a row's desired state is what it was when it was read.
+Condition unmoved(const Row& row) {
+  const Value* value = row.find(attribute::desired_state);
+  const Condition same = value == nullptr ? Condition::not_exists(attribute::desired_state)
+                                          : Condition::equals(attribute::desired_state, *value);
+  return Condition::row_exists() && same;
+}
+
+// F21: without a numeric expiry (or a desired state) a row is not in the index, and no worker ever finds it.
+bool lacks_expiry(const Row& row) {
+  const Value* expiry = row.find(attribute::expires_at);
+  return expiry == nullptr || expiry->as_int() == nullptr;
+}
+
+Step start(const Row& row) {
+  Step step{.kind = Step::Kind::write, .update = {row.key, {}, unmoved(row)}, .words = "started"};
+  if (row.text(attribute::desired_state) != state::started) {
+    step.update.changes.push_back(Change::set(attribute::desired_state, state::started));
+  }
+  if (row.find(attribute::desired_state) == nullptr) step.repaired = true;
+  if (lacks_expiry(row)) {
+    step.repaired = true;
+    const Value* expiry = row.find(attribute::expires_at);
+    step.update.condition = step.update.condition &&
+                            (expiry == nullptr ? Condition::not_exists(attribute::expires_at)
+                                               : Condition::equals(attribute::expires_at, *expiry));
+    step.update.changes.push_back(Change::set(attribute::expires_at, 0));
+  }
+  if (step.update.changes.empty()) return {.kind = Step::Kind::nothing, .words = "is started already"};
+  return step;
+}
+
+Step stop(const Row& row) {
+  if (row.text(attribute::desired_state) == state::stopped) {
+    return {.kind = Step::Kind::nothing, .words = "is stopped already"};
+  }
+  Step step{.kind = Step::Kind::write, .update = {row.key, {}, unmoved(row)}, .words = "stopped"};
+  step.update.changes = {Change::set(attribute::desired_state, state::stopped),
+                         Change::set_if_absent(attribute::expires_at, 0)};
+  return step;
+}
+
+// S3: the row stays, with its epoch and its lease (whose holder finds out at its next renewal); what it connected
+// to, and with which secrets, goes.
+Step remove(const Row& row, std::optional<WallTime> forget_at) {
+  Step step{.kind = Step::Kind::write, .update = {row.key, {}, unmoved(row)}, .words = "removed"};
+  step.update.changes = {Change::set(attribute::desired_state, state::removed),
+                         Change::set_if_absent(attribute::expires_at, 0), Change::remove(attribute::url),
+                         Change::remove(attribute::options), Change::remove(attribute::last_seq)};
+  if (forget_at) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(forget_at->time_since_epoch()).count();
+    step.update.changes.push_back(Change::set(attribute::tombstone_expires_at, std::int64_t{seconds}));  // F18
+  }
+  return step;
+}
+
+}  // namespace
+
+Result<void> check_id(std::string_view id) {
+  if (id.empty()) return fail(Code::usage, "the connection's id is empty: give it a name, such as btc-usd");
+  if (id.size() > 200) return fail(Code::usage, "the connection's id is longer than 200 bytes: give it a shorter one");
+  const auto bad = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte == 0x7F || std::string_view("*?[]\"\\").find(c) != std::string_view::npos;
+  };
+  if (std::any_of(id.begin(), id.end(), bad)) {
+    return fail(Code::usage, "the connection's id '" + std::string(id) +
+                                 "' has a blank, a control character or one of *?[]\"\\ in it: leave those out");
+  }
+  return {};
+}
+
+std::string key_of(std::string_view id) { return std::string(key_prefix::connection) + std::string(id); }
+
+std::optional<std::string> id_of(const Row& row) {
+  if (!row.key.starts_with(key_prefix::connection)) return std::nullopt;
+  return row.key.substr(key_prefix::connection.size());
+}
+
+Update add_connection(std::string_view id, const Attributes& stream, bool stopped, WallTime now) {
+  using Compare = Condition::Compare;
+  Update update{.key = key_of(id)};
+  const auto over = in_ms(now - clock_allowance);
+  // One that was removed is taken back only when its last holder is surely gone: it would go on under the new URL
+  // with the old last_seq.
+  update.condition = Condition::row_missing() ||
+                     (in_state(state::removed) && (Condition::not_exists(attribute::expires_at) ||
+                                                   Condition::is(attribute::expires_at, Compare::less, over)));
+  update.changes = {Change::set(attribute::desired_state, stopped ? state::stopped : state::started),
+                    Change::set(attribute::expires_at, 0), Change::set_if_absent(attribute::epoch, 0)};
+  set_stream(stream, update.changes);
+  for (const auto name : {attribute::last_seq, attribute::owner, attribute::tombstone_expires_at, attribute::status,
+                          attribute::status_reason}) {
+    update.changes.push_back(Change::remove(name));
+  }
+  return update;
+}
+
+Update replace_connection(std::string_view id, const Attributes& stream, bool stopped) {
+  Update update{.key = key_of(id), .condition = in_state(state::started) || in_state(state::stopped)};
+  set_stream(stream, update.changes);
+  if (stopped) update.changes.push_back(Change::set(attribute::desired_state, state::stopped));
+  return update;
+}
+
+Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, WallTime now) {
+  const std::string name(id);
+  if (row && row->text(attribute::desired_state) == state::removed) {
+    const ConnectionView view = view_of(*row, now);
+    const auto wait = WallTime(std::chrono::milliseconds(view.expires_at_ms)) + clock_allowance - now;
+    return {Code::unavailable, "connection '" + name + "' was removed, but " + view.owner +
+                                   " may still hold it: add it again in " + runtime::describe_duration(wait)};
+  }
+  return {Code::unavailable, "connection '" + name + "' exists already: change it with --replace, or remove it with " +
+                                 "'holdfast conn rm " + name + "' first"};
+}
+
+Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at) {
+  if (row.text(attribute::desired_state) == state::removed) {
+    if (wanted == Wanted::removed) return {.kind = Step::Kind::nothing, .words = "is removed already"};
+    return {.kind = Step::Kind::refuse, .words = "was removed: add it again with 'holdfast conn add'"};
+  }
+  switch (wanted) {
+    case Wanted::started: return start(row);
+    case Wanted::stopped: return stop(row);
+    case Wanted::removed: return remove(row, forget_at);
+  }
+  return {};
+}
+
+ConnectionView view_of(const Row& row, WallTime now) {
+  ConnectionView view;
+  view.id = id_of(row).value_or(row.key);
+  view.desired_state = row.text(attribute::desired_state);
+  view.url = row.text(attribute::url);
+  view.owner = row.text(attribute::owner);
+  view.epoch = row.number(attribute::epoch);
+  view.last_seq = row.number(attribute::last_seq);
+  view.expires_at_ms = row.number(attribute::expires_at);
+  if (view.owner.empty() || view.expires_at_ms == 0) {
+    view.owner.clear();
+    view.lease_words = lacks_expiry(row) ? "not in the index" : "free";
+    return view;
+  }
+  view.status = row.text(attribute::status);
+  view.reason = row.text(attribute::status_reason);
+  const auto left = std::chrono::milliseconds(view.expires_at_ms) - now.time_since_epoch();
+  view.lease = left > 0ms ? ConnectionView::Lease::held : ConnectionView::Lease::expired;
+  const std::string amount = runtime::describe_duration(left);
+  view.lease_words = left > 0ms ? "in " + amount : "expired " + amount + " ago";
+  return view;
+}
+
+bool natural_less(std::string_view left, std::string_view right) {
+  std::size_t l = 0;
+  std::size_t r = 0;
+  const auto digits = [](std::string_view text, std::size_t& at) {
+    while (at < text.size() && text[at] == '0') ++at;
+    const std::size_t begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return text.substr(begin, at - begin);
+  };
+  while (l < left.size() && r < right.size()) {
+    if (is_digit(left[l]) && is_digit(right[r])) {
+      const std::string_view a = digits(left, l);
+      const std::string_view b = digits(right, r);
+      if (a.size() != b.size()) return a.size() < b.size();
+      if (a != b) return a < b;
+    } else {
+      if (left[l] != right[r]) return static_cast<unsigned char>(left[l]) < static_cast<unsigned char>(right[r]);
+      ++l;
+      ++r;
+    }
+  }
+  if (left.size() - l != right.size() - r) return left.size() - l < right.size() - r;
+  return left < right;  // s01 and s1 differ all the same
+}
+
+void sort_by_id(std::vector<Row>& rows) {
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return natural_less(a.key, b.key); });
+}
+
+Value::Map shown_options(const Row& row) {
+  const Value* options = row.find(attribute::options);
+  if (options == nullptr || options->as_map() == nullptr) return {};
+  Value::Map shown = *options->as_map();
+  const auto headers = shown.find("headers");
+  if (headers == shown.end()) return shown;
+  Value::Map masked;
+  if (const auto* map = headers->second.as_map(); map != nullptr) {
+    for (const auto& [name, value] : *map) {
+      const std::string* text = value.as_string();
+      const bool reference = text != nullptr && (text->starts_with("env:") || text->starts_with("file:"));
+      masked.emplace(name, reference ? *text : std::string("***"));
+    }
+  }
+  headers->second = Value(std::move(masked));
+  return shown;
+}
+
+Result<ImportLine> parse_import_line(std::string_view line) {
+  const auto attributes = store::attributes_from_json(line);
+  if (!attributes) return fail(Code::usage, "it is no JSON object: " + attributes.error().detail);
+  ImportLine made;
+  Row row;
+  for (const auto& [name, value] : *attributes) {
+    if (name == "id" && value.as_string() != nullptr) {
+      made.id = *value.as_string();
+    } else if (name == "url" && value.as_string() != nullptr) {
+      row.attributes.emplace(attribute::url, value);
+    } else if (name == "options" && value.as_map() != nullptr) {
+      row.attributes.emplace(attribute::options, value);
+    } else if (name == "stopped" && value.as_bool() != nullptr) {
+      made.stopped = *value.as_bool();
+    } else if (name == "id" || name == "url" || name == "options" || name == "stopped") {
+      return fail(Code::usage, "'" + name + "' is of the wrong type: id and url are texts, options is an object, "
+                                            "stopped is true or false");
+    } else {
+      return fail(Code::usage, "'" + name + "' is unknown: a line has id, url, options and stopped");
+    }
+  }
+  if (const auto checked = check_id(made.id); !checked) return tl::unexpected<Error>(checked.error());
+  if (row.find(attribute::url) == nullptr) return fail(Code::usage, "'url' is missing");
+  const auto options = worker::StreamOptions::from_row(row);
+  if (!options) return tl::unexpected<Error>(options.error());
+  made.stream = options->to_row();
+  return made;
+}
+
+}  // namespace holdfast::cli

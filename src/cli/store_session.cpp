@@ -1,0 +1,217 @@
+#include "cli/store_session.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/asio_loop.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/signals.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration request_limit = 5s;
+constexpr Duration patience = 15s;  // for all tries of one request together
+constexpr std::size_t in_flight_max = 64;
+
+bool is_sqlite(const std::string& url) { return url.starts_with("sqlite:"); }
+
+// Whether a row is as a write would have left it: then it does not matter whose write it was.
+bool is_done(const Update& update, const std::optional<Row>& row) {
+  if (!row) return false;
+  return std::all_of(update.changes.begin(), update.changes.end(), [&](const Change& change) {
+    const Value* value = row->find(change.attribute);
+    switch (change.kind) {
+      case Change::Kind::set: return value != nullptr && *value == change.value;
+      case Change::Kind::set_if_absent: return value != nullptr;
+      case Change::Kind::remove: return value == nullptr;
+      case Change::Kind::add: return false;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+struct StoreSession::Impl {
+  runtime::AsioLoop loop{runtime::random_seed()};
+  std::unique_ptr<Store> store;
+  std::unique_ptr<runtime::Signals> signals;
+  bool interrupted = false;
+  bool waiting = false;
+
+  // Runs the loop until `start`'s handler was called.
+  template <class T>
+  T await(const std::function<void(Handler<T>)>& start) {
+    std::optional<T> reply;
+    start([&](T value) {
+      reply = std::move(value);
+      loop.stop();
+    });
+    while (!reply) loop.run();
+    return std::move(*reply);
+  }
+
+  void pause(Duration duration) {
+    bool over = false;
+    loop.call_after(duration, [&] {
+      over = true;
+      loop.stop();
+    });
+    while (!over) loop.run();
+  }
+
+  // Asks again while the answer is one that can pass.
+  template <class T>
+  Result<Reply<T>> request(const std::function<void(Instant, Handler<Reply<T>>)>& send) {
+    const Instant until = loop.instant() + patience;
+    Duration delay = 20ms;
+    for (;;) {
+      const Instant deadline = loop.instant() + request_limit;
+      auto reply = await<Reply<T>>([&](Handler<Reply<T>> handler) { send(deadline, std::move(handler)); });
+      if (reply.outcome == Outcome::rejected) return tl::unexpected<Error>(reply.error);
+      if (reply.ok() || reply.outcome == Outcome::conflict) return reply;
+      if (loop.instant() + delay > until || interrupted) return tl::unexpected<Error>(reply.error);
+      pause(loop.random().between(Duration::zero(), delay));  // full jitter (S10)
+      delay = std::min<Duration>(delay * 2, 1s);
+    }
+  }
+};
+
+StoreSession::StoreSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+StoreSession::~StoreSession() {
+  bool closed = false;
+  impl_->store->close([&] {
+    closed = true;
+    impl_->loop.stop();
+  });
+  while (!closed) impl_->loop.run();
+}
+
+Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create) {
+  const bool creates = create == Create::always || (create == Create::if_sqlite && is_sqlite(url));
+  if (!creates && is_sqlite(url)) {
+    // Looking must not leave an empty file behind.
+    const std::string path = url.substr(std::string_view("sqlite:").size());
+    std::error_code ignored;
+    if (!path.empty() && !std::filesystem::exists(path, ignored)) {
+      return fail(Code::not_found, "there is no file " + path + ": make one with 'holdfast init --store " + url +
+                                       "', or name another with --store");
+    }
+  }
+  auto impl = std::make_unique<Impl>();
+  auto store = open_store(url, impl->loop);
+  if (!store) return tl::unexpected<Error>(store.error());
+  impl->store = std::move(*store);
+  std::unique_ptr<StoreSession> session(new StoreSession(std::move(impl)));
+  if (creates) {
+    auto done = session->impl_->request<std::string>([&](Instant deadline, Handler<Reply<std::string>> handler) {
+      session->impl_->store->initialize(deadline, std::move(handler));
+    });
+    if (!done) return tl::unexpected<Error>(done.error());
+    session->created_ = done->value;
+  }
+  return session;
+}
+
+std::string StoreSession::name() const { return impl_->store->capabilities().name; }
+WallTime StoreSession::wall() const { return impl_->loop.wall(); }
+Instant StoreSession::instant() const { return impl_->loop.instant(); }
+
+Result<std::optional<Row>> StoreSession::get(const std::string& key) {
+  auto reply = impl_->request<std::optional<Row>>(
+      [&](Instant deadline, Handler<RowReply> handler) { impl_->store->get(key, deadline, std::move(handler)); });
+  if (!reply) return tl::unexpected<Error>(reply.error());
+  return std::move(reply->value);
+}
+
+Result<std::vector<Row>> StoreSession::all(std::string_view state) {
+  std::vector<Row> rows;
+  QueryDue query{.state = std::string(state), .before = WallTime::max(), .limit = 500, .page = {}};
+  do {
+    auto reply = impl_->request<Page>([&](Instant deadline, Handler<PageReply> handler) {
+      impl_->store->query_due(query, deadline, std::move(handler));
+    });
+    if (!reply) return tl::unexpected<Error>(reply.error());
+    std::move(reply->value.rows.begin(), reply->value.rows.end(), std::back_inserter(rows));
+    query.page = reply->value.next;
+  } while (!query.page.empty());
+  return rows;
+}
+
+Result<StoreSession::Written> StoreSession::update(const Update& update) {
+  bool uncertain = false;
+  auto reply = impl_->request<std::optional<Row>>([&](Instant deadline, Handler<RowReply> handler) {
+    impl_->store->update(update, deadline, [&, handler = std::move(handler)](RowReply answer) {
+      uncertain = uncertain || answer.outcome == Outcome::unknown;
+      handler(std::move(answer));
+    });
+  });
+  if (!reply) return tl::unexpected<Error>(reply.error());
+  // S5: a conflict after a try of unknown outcome may be with that try.
+  const bool applied = reply->ok() || (uncertain && is_done(update, reply->value));
+  return Written{applied, std::move(reply->value)};
+}
+
+Result<void> StoreSession::update_all(const std::vector<Update>& updates,
+                                      const std::function<void(std::size_t index, const Written&)>& each) {
+  std::size_t sent = 0;
+  std::size_t done = 0;
+  std::vector<std::size_t> again;  // what was throttled or is unknown: one by one, with patience
+  std::optional<Error> error;
+  std::function<void()> send_more = [&] {
+    while (!error && sent < updates.size() && sent - done < in_flight_max) {
+      const std::size_t index = sent++;
+      impl_->store->update(updates[index], impl_->loop.instant() + request_limit, [&, index](RowReply reply) {
+        ++done;
+        if (reply.outcome == Outcome::rejected) error = reply.error;
+        if (reply.ok() || reply.outcome == Outcome::conflict) {
+          each(index, {reply.ok(), std::move(reply.value)});
+        } else {
+          again.push_back(index);
+        }
+        send_more();
+        if (done == sent) impl_->loop.stop();
+      });
+    }
+  };
+  send_more();
+  while (done < sent) impl_->loop.run();
+  for (const std::size_t index : again) {
+    if (error) break;
+    auto written = update(updates[index]);
+    if (!written) {
+      error = written.error();
+      break;
+    }
+    written->applied = written->applied || is_done(updates[index], written->row);
+    each(index, *written);
+  }
+  if (error) return tl::unexpected<Error>(*error);
+  return {};
+}
+
+void StoreSession::catch_signals() {
+  impl_->signals = std::make_unique<runtime::Signals>(impl_->loop, [impl = impl_.get()](int) {
+    impl->interrupted = true;
+    if (impl->waiting) impl->loop.stop();
+  });
+}
+
+bool StoreSession::interrupted() const { return impl_->interrupted; }
+
+bool StoreSession::wait(Duration duration) {
+  const Instant until = impl_->loop.instant() + duration;
+  const TimerId timer = impl_->loop.call_at(until, [this] { impl_->loop.stop(); });
+  impl_->waiting = true;
+  while (!impl_->interrupted && impl_->loop.instant() < until) impl_->loop.run();
+  impl_->waiting = false;
+  impl_->loop.cancel(timer);
+  return !impl_->interrupted;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,60 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/error.hpp"
+#include "holdfast/store.hpp"
+
+namespace holdfast::cli {
+
+/// A store for a command: each call waits for its answer. What can pass (busy, timed out) is tried again for a
+/// while; what cannot is an error that says what to do.
+class StoreSession {
+ public:
+  enum class Create {
+    never,      ///< a table that is not there is an error
+    if_sqlite,  ///< simple to start with: an embedded table is made by the first command that writes
+    always,
+  };
+  [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create);
+  ~StoreSession();
+  StoreSession(const StoreSession&) = delete;
+  StoreSession& operator=(const StoreSession&) = delete;
+
+  /// What open() did to the table, in words; empty: nothing.
+  [[nodiscard]] const std::string& created() const { return created_; }
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] WallTime wall() const;
+
+  Result<std::optional<Row>> get(const std::string& key);
+  /// All rows in this state.
+  Result<std::vector<Row>> all(std::string_view state);
+
+  struct Written {
+    bool applied = false;    ///< false: a conflict
+    std::optional<Row> row;  ///< after the write, or as it was
+  };
+  Result<Written> update(const Update& update);
+  /// Many at a time; `each` is called once for each, in any order. Ends at the first error.
+  Result<void> update_all(const std::vector<Update>& updates,
+                          const std::function<void(std::size_t index, const Written&)>& each);
+
+  /// From now on SIGINT and SIGTERM end wait() instead of the program.
+  void catch_signals();
+  [[nodiscard]] bool interrupted() const;
+  /// Lets time pass; false when a signal came.
+  bool wait(Duration duration);
+  [[nodiscard]] Instant instant() const;
+
+ private:
+  struct Impl;
+  explicit StoreSession(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+  std::string created_;
+};
+
+}  // namespace holdfast::cli
