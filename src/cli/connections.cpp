@@ -15,16 +15,23 @@ using namespace std::chrono_literals;
 // How far the clocks of those who write leases may be from ours before we count one as over.
 constexpr auto clock_allowance = 5s;
 
-std::int64_t in_ms(WallTime time) { return time.time_since_epoch().count(); }
+std::int64_t in_ms(WallTime time) {
+  return time.time_since_epoch().count();
+}
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
-Condition in_state(std::string_view name) { return Condition::equals(attribute::desired_state, name); }
+Condition in_state(std::string_view name) {
+  return Condition::equals(attribute::desired_state, name);
+}
 
 void set_stream(const Attributes& stream, std::vector<Change>& changes) {
   changes.push_back(Change::set(attribute::url, stream.find(attribute::url)->second));
   const auto options = stream.find(attribute::options);
-  const bool any = options != stream.end() && options->second.as_map() != nullptr && !options->second.as_map()->empty();
+  const bool any =
+      options != stream.end() && options->second.as_map() != nullptr && !options->second.as_map()->empty();
   changes.push_back(any ? Change::set(attribute::options, options->second) : Change::remove(attribute::options));
 }
 
@@ -51,9 +58,9 @@ Step start(const Row& row) {
   if (lacks_expiry(row)) {
     step.repaired = true;
     const Value* expiry = row.find(attribute::expires_at);
-    step.update.condition = step.update.condition &&
-                            (expiry == nullptr ? Condition::not_exists(attribute::expires_at)
-                                               : Condition::equals(attribute::expires_at, *expiry));
+    step.update.condition =
+        step.update.condition && (expiry == nullptr ? Condition::not_exists(attribute::expires_at)
+                                                    : Condition::equals(attribute::expires_at, *expiry));
     step.update.changes.push_back(Change::set(attribute::expires_at, 0));
   }
   if (step.update.changes.empty()) return {.kind = Step::Kind::nothing, .words = "is started already"};
@@ -88,7 +95,8 @@ Step remove(const Row& row, std::optional<WallTime> forget_at) {
 
 Result<void> check_id(std::string_view id) {
   if (id.empty()) return fail(Code::usage, "the connection's id is empty: give it a name, such as btc-usd");
-  if (id.size() > 200) return fail(Code::usage, "the connection's id is longer than 200 bytes: give it a shorter one");
+  if (id.size() > 200)
+    return fail(Code::usage, "the connection's id is longer than 200 bytes: give it a shorter one");
   const auto bad = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte <= 0x20 || byte == 0x7F || std::string_view("*?[]\"\\").find(c) != std::string_view::npos;
@@ -100,7 +108,9 @@ Result<void> check_id(std::string_view id) {
   return {};
 }
 
-std::string key_of(std::string_view id) { return std::string(key_prefix::connection) + std::string(id); }
+std::string key_of(std::string_view id) {
+  return std::string(key_prefix::connection) + std::string(id);
+}
 
 std::optional<std::string> id_of(const Row& row) {
   if (!row.key.starts_with(key_prefix::connection)) return std::nullopt;
@@ -141,7 +151,8 @@ Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, W
     return {Code::unavailable, "connection '" + name + "' was removed, but " + view.owner +
                                    " may still hold it: add it again in " + runtime::describe_duration(wait)};
   }
-  return {Code::unavailable, "connection '" + name + "' exists already: change it with --replace, or remove it with " +
+  return {Code::unavailable, "connection '" + name +
+                                 "' exists already: change it with --replace, or remove it with " +
                                  "'holdfast conn rm " + name + "' first"};
 }
 
@@ -151,9 +162,12 @@ Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at) {
     return {.kind = Step::Kind::refuse, .words = "was removed: add it again with 'holdfast conn add'"};
   }
   switch (wanted) {
-    case Wanted::started: return start(row);
-    case Wanted::stopped: return stop(row);
-    case Wanted::removed: return remove(row, forget_at);
+    case Wanted::started:
+      return start(row);
+    case Wanted::stopped:
+      return stop(row);
+    case Wanted::removed:
+      return remove(row, forget_at);
   }
   return {};
 }
@@ -243,8 +257,9 @@ Result<ImportLine> parse_import_line(std::string_view line) {
     } else if (name == "stopped" && value.as_bool() != nullptr) {
       made.stopped = *value.as_bool();
     } else if (name == "id" || name == "url" || name == "options" || name == "stopped") {
-      return fail(Code::usage, "'" + name + "' is of the wrong type: id and url are texts, options is an object, "
-                                            "stopped is true or false");
+      return fail(Code::usage, "'" + name +
+                                   "' is of the wrong type: id and url are texts, options is an object, "
+                                   "stopped is true or false");
     } else {
       return fail(Code::usage, "'" + name + "' is unknown: a line has id, url, options and stopped");
     }

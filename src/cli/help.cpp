@@ -47,7 +47,9 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t col
   return result;
 }
 
-HelpFormat::HelpFormat() { label("Positionals", "Arguments"); }
+HelpFormat::HelpFormat() {
+  label("Positionals", "Arguments");
+}
 
 std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = "Usage: " + name;

@@ -94,7 +94,8 @@ CLI::Option& add_size(CLI::App& app, const std::string& name, std::size_t& targe
                       const std::string& description) {
   const auto read = [&target, most](const std::string& text) -> Result<void> {
     const auto size = runtime::parse_size(text);
-    if (size && *size > most) return fail(Code::usage, "'" + text + "' is too large: at most " + std::to_string(most));
+    if (size && *size > most)
+      return fail(Code::usage, "'" + text + "' is too large: at most " + std::to_string(most));
     return take(size, target);
   };
   return add_parsed(app, name, "SIZE", description, std::to_string(target), read);

@@ -12,8 +12,8 @@ namespace holdfast::cli {
 namespace {
 
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 // Whether the set that begins after `[` holds the character; `end` becomes the place after `]`. npos: no set.
@@ -63,7 +63,9 @@ void tell(std::string_view line) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-void complain(std::string_view line) { tell("holdfast: " + one_line(line)); }
+void complain(std::string_view line) {
+  tell("holdfast: " + one_line(line));
+}
 
 std::string one_line(std::string_view text) {
   std::string result;
@@ -103,7 +105,9 @@ std::string Table::render() const {
   return text;
 }
 
-bool is_glob(std::string_view pattern) { return pattern.find_first_of("*?[") != std::string_view::npos; }
+bool is_glob(std::string_view pattern) {
+  return pattern.find_first_of("*?[") != std::string_view::npos;
+}
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;

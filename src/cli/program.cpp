@@ -37,8 +37,9 @@ Program::Program() {
   root.set_help_flag("-h,--help", "print this and exit");
   root.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "print the version and exit");
   root.config_formatter(std::make_shared<ConfigFile>(root));
-  root.set_config("--config", "", "settings from a TOML file: `lease = \"20s\"` for all commands, `[worker]` before "
-                                  "those of one")
+  root.set_config("--config", "",
+                  "settings from a TOML file: `lease = \"20s\"` for all commands, `[worker]` before "
+                  "those of one")
       ->type_name("FILE")
       ->envname("HOLDFAST_CONFIG");
   root.allow_config_extras(CLI::config_extras_mode::error);
@@ -52,7 +53,8 @@ Program::Program() {
   const Setup setup{root, chosen};
   add_init(setup);
   CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
-  conn->footer("Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
+  conn->footer(
+      "Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
   const Setup conn_setup{*conn, chosen};
   add_conn_add(conn_setup);
   add_conn_ls(conn_setup);
@@ -77,7 +79,8 @@ const CLI::App& deepest(const CLI::App& root) {
 
 std::string path_of(const CLI::App& app) {
   std::string path = app.get_name();
-  for (const CLI::App* up = app.get_parent(); up != nullptr; up = up->get_parent()) path = up->get_name() + ' ' + path;
+  for (const CLI::App* up = app.get_parent(); up != nullptr; up = up->get_parent())
+    path = up->get_name() + ' ' + path;
   return path;
 }
 
@@ -148,14 +151,17 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
   if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
     constexpr std::string_view parsing = "INI was not able to parse ";
     const std::size_t at = what.find(parsing);
-    if (at != std::string::npos) return "the config file has an unknown setting '" + what.substr(at + parsing.size()) + "'";
+    if (at != std::string::npos)
+      return "the config file has an unknown setting '" + what.substr(at + parsing.size()) + "'";
     return "the config file: " + what;
   }
   if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) return "the config file " + what;
   return what;
 }
 
-int exit_code(const Error& error) { return error.code == Code::usage ? 2 : 1; }
+int exit_code(const Error& error) {
+  return error.code == Code::usage ? 2 : 1;
+}
 
 int finish(const Result<void>& result) {
   if (result) return 0;

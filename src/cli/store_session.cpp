@@ -17,7 +17,9 @@ constexpr Duration request_limit = 5s;
 constexpr Duration patience = 15s;  // for all tries of one request together
 constexpr std::size_t in_flight_max = 64;
 
-bool is_sqlite(const std::string& url) { return url.starts_with("sqlite:"); }
+bool is_sqlite(const std::string& url) {
+  return url.starts_with("sqlite:");
+}
 
 // Whether a row is as a write would have left it: then it does not matter whose write it was.
 bool is_done(const Update& update, const std::optional<Row>& row) {
@@ -25,10 +27,14 @@ bool is_done(const Update& update, const std::optional<Row>& row) {
   return std::all_of(update.changes.begin(), update.changes.end(), [&](const Change& change) {
     const Value* value = row->find(change.attribute);
     switch (change.kind) {
-      case Change::Kind::set: return value != nullptr && *value == change.value;
-      case Change::Kind::set_if_absent: return value != nullptr;
-      case Change::Kind::remove: return value == nullptr;
-      case Change::Kind::add: return false;
+      case Change::Kind::set:
+        return value != nullptr && *value == change.value;
+      case Change::Kind::set_if_absent:
+        return value != nullptr;
+      case Change::Kind::remove:
+        return value == nullptr;
+      case Change::Kind::add:
+        return false;
     }
     return false;
   });
@@ -118,9 +124,15 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
   return session;
 }
 
-std::string StoreSession::name() const { return impl_->store->capabilities().name; }
-WallTime StoreSession::wall() const { return impl_->loop.wall(); }
-Instant StoreSession::instant() const { return impl_->loop.instant(); }
+std::string StoreSession::name() const {
+  return impl_->store->capabilities().name;
+}
+WallTime StoreSession::wall() const {
+  return impl_->loop.wall();
+}
+Instant StoreSession::instant() const {
+  return impl_->loop.instant();
+}
 
 Result<std::optional<Row>> StoreSession::get(const std::string& key) {
   auto reply = impl_->request<std::optional<Row>>(
@@ -202,7 +214,9 @@ void StoreSession::catch_signals() {
   });
 }
 
-bool StoreSession::interrupted() const { return impl_->interrupted; }
+bool StoreSession::interrupted() const {
+  return impl_->interrupted;
+}
 
 bool StoreSession::wait(Duration duration) {
   const Instant until = impl_->loop.instant() + duration;

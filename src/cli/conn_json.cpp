@@ -1,0 +1,25 @@
+#include "cli/conn_json.hpp"
+
+#include "store/json.hpp"
+
+namespace holdfast::cli {
+
+std::string connection_json(const Row& row, WallTime now, bool with_options) {
+  static constexpr std::string_view lease_names[] = {"free", "held", "expired"};
+  const ConnectionView view = view_of(row, now);
+  Attributes object;
+  object.emplace("id", view.id);
+  object.emplace("desired_state", view.desired_state);
+  object.emplace("url", view.url);
+  object.emplace("owner", view.owner.empty() ? Value(nullptr) : Value(view.owner));
+  object.emplace("epoch", view.epoch);
+  object.emplace("lease", lease_names[static_cast<std::size_t>(view.lease)]);
+  object.emplace("expires_at_ms", view.expires_at_ms);
+  object.emplace("last_seq", view.last_seq);
+  object.emplace("status", view.status);
+  object.emplace("status_reason", view.reason);
+  if (with_options) object.emplace("options", shown_options(row));
+  return store::to_json(object);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,76 @@
+#include <memory>
+
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/store_session.hpp"
+#include "holdfast/fleet.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/log.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+struct WorkerSettings {
+  FleetOptions fleet;
+  std::string sink;
+  std::int64_t max_connections = 100, threads = 1;
+};
+
+Result<void> run_worker(WorkerSettings& settings) {
+  FleetOptions& options = settings.fleet;
+  options.max_connections = static_cast<std::size_t>(settings.max_connections);
+  options.threads = static_cast<unsigned>(settings.threads);
+  if (const auto terms = make_terms(options.lease); !terms) return tl::unexpected<Error>(terms.error());
+  if (const auto level = runtime::parse_log_level(options.log_level); !level) {
+    return tl::unexpected<Error>(Error(Code::usage, "--log-level: " + level.error().detail));
+  }
+  {
+    // Made here, and let go of, so that the first worker on a fresh machine needs no other command before it.
+    const auto session = StoreSession::open(options.store, StoreSession::Create::if_sqlite);
+    if (!session) return tl::unexpected<Error>(session.error());
+  }
+  runtime::raise_descriptor_limit();
+  Fleet fleet(options);
+  fleet.sink(settings.sink);
+  const auto report = fleet.run();
+  if (!report) return tl::unexpected<Error>(report.error());
+  if (report->end == Report::End::failed) return fail(Code::internal, report->failure);
+  return {};
+}
+
+}  // namespace
+
+void add_worker(Setup setup) {
+  const auto settings = std::make_shared<WorkerSettings>();
+  CLI::App& app = add_command(setup,
+                              {.name = "worker",
+                               .description = "hold connections, until SIGTERM or SIGINT; a second one stops at once",
+                               .example = "worker --store sqlite:holdfast.db --sink ndjson:messages",
+                               .exit_codes = "it could not start, or ended by an unexpected error"},
+                              [settings] { return run_worker(*settings); });
+  FleetOptions& fleet = settings->fleet;
+  LeaseOptions& lease = fleet.lease;
+  add_store(app, fleet.store);
+  add_text(app, "--sink", "SINK", settings->sink,
+           "where messages go: ndjson:DIR or stdout; docs/sinks.md has the rest")
+      .required();
+  add_text(app, "--id", "NAME", fleet.id, "this worker's name; without it the host's name and the process id");
+  add_number(app, "--max-connections", settings->max_connections, 0, 1'000'000, "how many it holds at most");
+  add_duration(app, "--lease", lease.lease, "how long a lease lasts without being renewed");
+  add_duration(app, "--renew", lease.renew_every, "how often each is renewed", "a quarter of the lease");
+  add_duration(app, "--margin", lease.margin, "how long before its end nothing is done under it any more",
+               "a tenth of the lease");
+  add_duration(app, "--skew", lease.skew, "how far apart the clocks of two machines may be",
+               "a twentieth of the lease");
+  add_duration(app, "--reconcile", lease.reconcile_every, "how often to look for connections that nobody holds",
+               "about a quarter of the lease");
+  add_number(app, "--threads", settings->threads, 1, 256, "threads that connections are spread over");
+  add_duration(app, "--drain-timeout", fleet.drain_timeout, "how long stopping in order may take");
+  add_duration(app, "--sink-patience", fleet.sink_patience, "a sink that fails for longer has everything released");
+  add_text(app, "--report", "FILE", fleet.report_file, "where to write what it did, as JSON, at its end");
+  add_text(app, "--address", "TEXT", fleet.address, "shown in the worker's row, for people");
+  add_text(app, "--log-level", "LEVEL", fleet.log_level, "debug, info, warning, error or off; to standard error");
+}
+
+}  // namespace holdfast::cli
