@@ -20,6 +20,10 @@ Result<void> run_feed(FeedSettings& settings) {
   feed.streams = static_cast<std::size_t>(settings.streams);
   feed.history = static_cast<std::size_t>(settings.history);
   feed.close_code = static_cast<std::uint16_t>(settings.close_code);
+  const auto code = settings.close_code;
+  if (code == 1004 || code == 1005 || code == 1006 || code == 1015) {
+    return fail(Code::usage, "--close-code: " + std::to_string(code) + " is never sent: use another, such as 1012");
+  }
   if (feed.rate * static_cast<double>(feed.streams) > 1e6) {
     return fail(Code::usage, "--streams times --rate is more than 1000000 messages per second: ask for fewer");
   }
@@ -53,6 +57,8 @@ void add_feed(Setup setup) {
   add_size(app, "--size", feed.size, std::uint64_t{16} << 20U, "length of the text in each message");
   add_number(app, "--messages", feed.messages, 0, 1'000'000'000'000,
              "each stream falls silent after so many; 0: never");
+  add_number(app, "--begin-with", feed.begin_with, 0, 1'000'000,
+             "say nothing before so many clients listen at once; 0: speak from the start");
   add_number(app, "--close-every", feed.close_every, 0, 1'000'000'000'000,
              "close each connection after so many messages; 0: never");
   add_number(app, "--close-code", settings->close_code, 1000, 4999, "with this code");

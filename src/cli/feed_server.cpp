@@ -67,29 +67,33 @@ class Session : public std::enable_shared_from_this<Session> {
 class Server {
  public:
   Server(runtime::AsioLoop& loop, const FeedOptions& options)
-      : loop_(loop),
-        options_(options),
-        acceptor_(loop.context()),
-        streams_(options, loop.instant()),
-        listeners_(options.streams) {}
+      : loop_(loop), options_(options), acceptor_(loop.context()), streams_(options), listeners_(options.streams) {}
 
   Result<tcp::endpoint> listen();
   void start() {
     accept();
-    wait_for_beat();
+    if (options_.begin_with == 0) begin();
   }
   void stop();
 
   [[nodiscard]] const FeedOptions& options() const { return options_; }
   [[nodiscard]] const FeedStreams& streams() const { return streams_; }
-  void add(Session& session) { listeners_[session.stream()].insert(&session); }
+  void add(Session& session) {
+    listeners_[session.stream()].insert(&session);
+    if (++listening_ == options_.begin_with && !begun_) begin();
+  }
   void remove(Session& session) {
-    listeners_[session.stream()].erase(&session);
+    if (listeners_[session.stream()].erase(&session) > 0) --listening_;
     if (stopping_) stop_when_alone();
   }
 
  private:
   void accept();
+  void begin() {
+    begun_ = true;
+    streams_.begin(loop_.instant());
+    wait_for_beat();
+  }
   void wait_for_beat();
   void stop_when_alone();
 
@@ -98,6 +102,8 @@ class Server {
   tcp::acceptor acceptor_;
   FeedStreams streams_;
   std::vector<std::set<Session*>> listeners_;
+  std::int64_t listening_ = 0;
+  bool begun_ = false;
   bool stopping_ = false;
 };
 

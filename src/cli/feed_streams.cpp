@@ -10,14 +10,19 @@ namespace holdfast::cli {
 
 using namespace std::chrono_literals;
 
-FeedStreams::FeedStreams(const FeedOptions& options, Instant start)
+FeedStreams::FeedStreams(const FeedOptions& options)
     : history_(options.history),
       size_(options.size),
       beats_per_second_(options.rate * static_cast<double>(options.streams)),
       beats_max_(options.messages == 0 ? UINT64_MAX : static_cast<std::uint64_t>(options.messages) * options.streams),
-      start_(start),
       streams_(options.streams) {
   HOLDFAST_ASSERT(options.streams > 0 && options.rate > 0, "the command refuses feeds that say nothing");
+}
+
+void FeedStreams::begin(Instant start) {
+  HOLDFAST_ASSERT(!begun_, "a feed begins once");
+  begun_ = true;
+  start_ = start;
 }
 
 Instant FeedStreams::due_at(std::uint64_t beat) const {
@@ -26,11 +31,12 @@ Instant FeedStreams::due_at(std::uint64_t beat) const {
 }
 
 std::optional<Instant> FeedStreams::next_due() const {
-  if (beats_ >= beats_max_) return std::nullopt;
+  if (!begun_ || beats_ >= beats_max_) return std::nullopt;
   return due_at(beats_);
 }
 
 void FeedStreams::advance(Now now, const std::function<void(std::size_t stream)>& said) {
+  if (!begun_) return;
   if (beats_ < beats_max_ && now.instant - due_at(beats_) > 1s) {
     start_ = now.instant;
     base_ = beats_;

@@ -16,10 +16,11 @@ struct FeedOptions {
   std::string listen = "127.0.0.1";
   std::uint16_t port = 8080;  ///< 0: one that is free
   std::size_t streams = 10;
-  double rate = 1;             ///< messages per second of each stream
-  std::size_t history = 1000;  ///< messages of each stream that can be asked for again
-  std::size_t size = 32;       ///< bytes of each message's "data"
-  std::int64_t messages = 0;   ///< each stream falls silent after so many; 0: never
+  double rate = 1;              ///< messages per second of each stream
+  std::size_t history = 1000;   ///< messages of each stream that can be asked for again
+  std::size_t size = 32;        ///< bytes of each message's "data"
+  std::int64_t messages = 0;    ///< each stream falls silent after so many; 0: never
+  std::int64_t begin_with = 0;  ///< nothing is said before so many clients listen at once; 0: from the start
   std::int64_t close_every = 0;
   std::uint16_t close_code = 1001;
   std::int64_t drop_every = 0;
@@ -31,12 +32,14 @@ struct FeedOptions {
 /// costs 8 bytes per message and a slow reader costs nothing.
 class FeedStreams {
  public:
-  FeedStreams(const FeedOptions& options, Instant start);
+  explicit FeedStreams(const FeedOptions& options);
 
+  /// Beats are counted from here. Until then nothing is due.
+  void begin(Instant start);
   /// Everything that is due by now has been said; tells each stream that has something new, perhaps repeatedly.
   /// Beats that were missed for more than a second (the process stood still) are left out, not made up for.
   void advance(Now now, const std::function<void(std::size_t stream)>& said);
-  /// When the next message is due; nothing when all streams have fallen silent.
+  /// When the next message is due; nothing before the beginning and when all have fallen silent.
   [[nodiscard]] std::optional<Instant> next_due() const;
 
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
@@ -56,8 +59,9 @@ class FeedStreams {
   std::size_t size_;
   double beats_per_second_;
   std::uint64_t beats_max_;  // UINT64_MAX: no end
-  Instant start_;            // beats are counted from here…
-  std::uint64_t base_ = 0;   // …beginning with this one
+  bool begun_ = false;
+  Instant start_{};         // beats are counted from here…
+  std::uint64_t base_ = 0;  // …beginning with this one
   std::uint64_t beats_ = 0;
   std::vector<Stream> streams_;
 };

@@ -36,7 +36,7 @@ Result<void> take(Result<T> parsed, Target& target) {
 
 std::string short_number(double value) {
   char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed);
   return error == std::errc{} ? std::string(text, end) : std::to_string(value);
 }
 
@@ -95,10 +95,10 @@ CLI::Option& add_size(CLI::App& app, const std::string& name, std::size_t& targe
   const auto read = [&target, most](const std::string& text) -> Result<void> {
     const auto size = runtime::parse_size(text);
     if (size && *size > most)
-      return fail(Code::usage, "'" + text + "' is too large: at most " + std::to_string(most));
+      return fail(Code::usage, "'" + text + "' is too large: at most " + runtime::write_size(most));
     return take(size, target);
   };
-  return add_parsed(app, name, "SIZE", description, std::to_string(target), read);
+  return add_parsed(app, name, "SIZE", description, runtime::write_size(target), read);
 }
 
 CLI::Option& add_number(CLI::App& app, const std::string& name, std::int64_t& target, std::int64_t least,
@@ -143,8 +143,8 @@ CLI::App& add_command(Setup setup, const CommandText& text, Action action) {
   CLI::App* app = setup.parent.add_subcommand(text.name, text.description);
   std::string example = "  $ holdfast ";
   for (const char c : text.example) example += c == '\n' ? std::string("\n  $ holdfast ") : std::string(1, c);
-  app->footer("Example:\n" + example + "\n\nExit codes: 0 fine; 1 " + text.exit_codes +
-              "; 2 the command line, a variable or the config file makes no sense");
+  app->footer("Example:\n" + example + "\n\nExit codes:\n  0  fine\n  1  " + text.exit_codes +
+              "\n  2  the command line, a variable or the config file makes no sense");
   app->callback([&chosen = setup.chosen, action = std::move(action)] { chosen = action; });
   return *app;
 }

@@ -47,8 +47,8 @@ Program::Program() {
   root.footer(
       "Try it:\n  $ holdfast demo\n\nEvery command has --help with an example. Every option can also be given as an "
       "environment variable\nor in the config file; the command line goes before the environment, and that before "
-      "the file.\n\nExit codes: 0 fine; 1 something failed; 2 the command line, a variable or the config file makes "
-      "no sense");
+      "the file.\n\nExit codes:\n  0  fine\n  1  something failed\n  2  the command line, a variable or the config "
+      "file makes no sense");
 
   const Setup setup{root, chosen};
   add_init(setup);
@@ -99,12 +99,14 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   return row.back();
 }
 
-// ": did you mean 'worker'?", where one of the names is near.
+// " (did you mean 'worker'?)", where one of the names is near.
 std::string suggestion(const CLI::App& app, std::string_view typed) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(all)) names.push_back(command->get_name());
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
-    for (const CLI::Option* option : at->get_options()) names.push_back(option->get_name());
+    for (const CLI::Option* option : at->get_options()) {
+      if (option->nonpositional()) names.push_back(option->get_name());
+    }
   }
   std::string best;
   std::size_t distance = 3;
@@ -115,7 +117,7 @@ std::string suggestion(const CLI::App& app, std::string_view typed) {
       best = name;
     }
   }
-  return best.empty() ? "" : ": did you mean '" + best + "'?";
+  return best.empty() ? "" : " (did you mean '" + best + "'?)";
 }
 
 std::string unexpected(const CLI::App& app, const CLI::App& root) {
@@ -125,10 +127,11 @@ std::string unexpected(const CLI::App& app, const CLI::App& root) {
     if (!left.empty()) first = left.front();
   }
   if (first.empty()) first = root.remaining(true).empty() ? "" : root.remaining(true).front();
+  first = first.substr(0, first.find('='));
   const bool option = first.starts_with('-');
   const bool command = !option && !app.get_subcommands(all).empty();
   const std::string kind = option ? "unknown option '" : command ? "unknown command '" : "unexpected argument '";
-  return kind + first + "'" + suggestion(app, first.substr(0, first.find('=')));
+  return kind + first + "'" + suggestion(app, first);
 }
 
 std::string mismatch(std::string_view what) {
@@ -146,7 +149,9 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected(app, root);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(what);
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
-    return what + ": a switch is true or false";  // everything else is read by us
+    constexpr std::string_view converting = "Could not convert: ";  // switches only: everything else is read by us
+    const std::size_t at = what.find(converting);
+    return (at == 0 ? what.substr(converting.size()) : what) + ": a switch is true or false";
   }
   if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
     constexpr std::string_view parsing = "INI was not able to parse ";

@@ -143,4 +143,13 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   return fail(Code::usage, shown + " has an unknown unit: use B, KiB, MiB, GiB, TiB, kB, MB or GB");
 }
 
+std::string write_size(std::uint64_t bytes) {
+  const Unit* best = &size_units[0];
+  for (const Unit& unit : size_units) {
+    const bool binary = unit.name.ends_with("iB");
+    if (binary && bytes > 0 && bytes % unit.scale == 0 && unit.scale > best->scale) best = &unit;
+  }
+  return std::to_string(bytes / best->scale) + std::string(best->name);
+}
+
 }  // namespace holdfast::runtime

@@ -18,5 +18,7 @@ namespace holdfast::runtime {
 
 /// `64MiB`, `512KiB`, `1GiB`, `2MB` (decimal), `100B`, `100`. Code::usage as above.
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
+/// The shortest text that parse_size() reads back as the same: `64MiB`, `100B`.
+[[nodiscard]] std::string write_size(std::uint64_t bytes);
 
 }  // namespace holdfast::runtime

@@ -24,16 +24,31 @@ FeedOptions options(std::size_t streams, double rate, std::size_t history = 100)
   return made;
 }
 
+FeedStreams begun(const FeedOptions& made) {
+  FeedStreams streams(made);
+  streams.begin(start);
+  return streams;
+}
+
+TEST(FeedStreams, say_nothing_before_they_begin) {
+  FeedStreams streams(options(1, 10));
+  streams.advance(at(10s), [](std::size_t) {});
+  EXPECT_EQ(streams.latest(0), 0);
+  EXPECT_EQ(streams.next_due(), std::nullopt);
+  streams.begin(start + 10s);
+  EXPECT_EQ(streams.next_due(), start + 10s + 100ms);
+}
+
 TEST(FeedStreams, each_stream_says_rate_messages_per_second_whether_looked_at_often_or_seldom) {
   for (const Duration step : {Duration(2ms), Duration(500ms)}) {
-    FeedStreams streams(options(3, 10), start);
+    FeedStreams streams = begun(options(3, 10));
     for (Duration passed = step; passed <= 2s; passed += step) streams.advance(at(passed), [](std::size_t) {});
     for (std::size_t stream = 0; stream < 3; ++stream) EXPECT_EQ(streams.latest(stream), 20) << stream;
   }
 }
 
 TEST(FeedStreams, phases_are_spread_so_that_streams_do_not_speak_at_once) {
-  FeedStreams streams(options(4, 1), start);
+  FeedStreams streams = begun(options(4, 1));
   std::map<std::int64_t, int> said;
   for (Duration passed = 10ms; passed <= 1s; passed += 10ms) {
     streams.advance(at(passed), [&](std::size_t) { ++said[passed / 1ms]; });
@@ -42,7 +57,7 @@ TEST(FeedStreams, phases_are_spread_so_that_streams_do_not_speak_at_once) {
 }
 
 TEST(FeedStreams, next_due_is_when_advance_finds_something) {
-  FeedStreams streams(options(1, 4), start);
+  FeedStreams streams = begun(options(1, 4));
   ASSERT_EQ(streams.next_due(), start + 250ms);
   int said = 0;
   streams.advance({start + 249ms, {}}, [&](std::size_t) { ++said; });
@@ -53,14 +68,14 @@ TEST(FeedStreams, next_due_is_when_advance_finds_something) {
 }
 
 TEST(FeedStreams, the_history_keeps_the_newest_messages) {
-  FeedStreams streams(options(1, 100, 5), start);
+  FeedStreams streams = begun(options(1, 100, 5));
   streams.advance(at(200ms), [](std::size_t) {});
   EXPECT_EQ(streams.latest(0), 20);
   EXPECT_EQ(streams.oldest(0), 16);
 }
 
 TEST(FeedStreams, without_a_history_the_newest_can_still_be_sent) {
-  FeedStreams streams(options(1, 100, 0), start);
+  FeedStreams streams = begun(options(1, 100, 0));
   EXPECT_EQ(streams.oldest(0), 1);
   EXPECT_EQ(streams.latest(0), 0);
   streams.advance(at(50ms), [](std::size_t) {});
@@ -70,7 +85,7 @@ TEST(FeedStreams, without_a_history_the_newest_can_still_be_sent) {
 TEST(FeedStreams, a_stream_falls_silent_after_the_number_of_messages_asked_for) {
   FeedOptions limited = options(2, 10);
   limited.messages = 3;
-  FeedStreams streams(limited, start);
+  FeedStreams streams = begun(limited);
   for (Duration passed = 50ms; passed <= 2s; passed += 50ms) streams.advance(at(passed), [](std::size_t) {});
   EXPECT_EQ(streams.latest(0), 3);
   EXPECT_EQ(streams.latest(1), 3);
@@ -78,7 +93,7 @@ TEST(FeedStreams, a_stream_falls_silent_after_the_number_of_messages_asked_for) 
 }
 
 TEST(FeedStreams, after_standing_still_it_goes_on_without_a_burst) {
-  FeedStreams streams(options(1, 10), start);
+  FeedStreams streams = begun(options(1, 10));
   streams.advance(at(1s), [](std::size_t) {});
   ASSERT_EQ(streams.latest(0), 10);
   streams.advance(at(60s), [](std::size_t) {});
@@ -90,7 +105,7 @@ TEST(FeedStreams, after_standing_still_it_goes_on_without_a_burst) {
 TEST(FeedStreams, a_message_is_json_with_its_stream_number_time_and_data_of_the_size_asked_for) {
   FeedOptions sized = options(2, 10);
   sized.size = 40;
-  FeedStreams streams(sized, start);
+  FeedStreams streams = begun(sized);
   streams.advance(at(200ms), [](std::size_t) {});
   const auto message = boost::json::parse(streams.render(1, 2)).as_object();
   EXPECT_EQ(message.size(), 4U);
@@ -102,7 +117,7 @@ TEST(FeedStreams, a_message_is_json_with_its_stream_number_time_and_data_of_the_
 }
 
 TEST(FeedStreams, are_found_by_their_name_and_by_nothing_else) {
-  const FeedStreams streams(options(12, 1), start);
+  const FeedStreams streams(options(12, 1));
   EXPECT_EQ(streams.find("s0"), 0U);
   EXPECT_EQ(streams.find("s11"), 11U);
   for (const std::string name : {"s12", "s", "", "x1", "s01", "s-1", "s1x", "S1", "s99999999999999999999"}) {

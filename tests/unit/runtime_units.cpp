@@ -93,6 +93,14 @@ TEST(Sizes, are_a_number_and_a_unit_or_bytes) {
   EXPECT_EQ(parse_size("0"), 0ULL);
 }
 
+TEST(Sizes, are_written_so_that_they_read_back_the_same) {
+  EXPECT_EQ(write_size(64U << 20U), "64MiB");
+  EXPECT_EQ(write_size(0), "0B");
+  for (const std::uint64_t size : {1ULL, 100ULL, 1024ULL, 1'000'000ULL, 1ULL << 40U, 3ULL << 30U}) {
+    EXPECT_EQ(parse_size(write_size(size)), size) << write_size(size);
+  }
+}
+
 TEST(Sizes, that_make_no_sense_are_refused) {
   for (const std::string text : {"", "MiB", "-1MiB", "1mib", "1 MiB", "99999999999999999999", "9000000TiB", "1e3"}) {
     const auto parsed = parse_size(text);
