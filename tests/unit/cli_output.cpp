@@ -1,0 +1,96 @@
+#include "cli/output.hpp"
+
+#include <gtest/gtest.h>
+
+#include "cli/demo_view.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+TEST(Table, columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right) {
+  Table table({{"ID"}, {"SEQ", Table::Align::right}, {"STATE"}});
+  table.add({"a", "5", "STARTED"});
+  table.add({"longer", "12345", "-"});
+  EXPECT_EQ(table.render(),
+            "ID        SEQ  STATE\n"
+            "a           5  STARTED\n"
+            "longer  12345  -\n");
+}
+
+TEST(Table, characters_of_several_bytes_count_as_one) {
+  Table table({{"ID"}, {"X"}});
+  table.add({"größe", "1"});
+  table.add({"abcde", "2"});
+  EXPECT_EQ(table.render(), "ID     X\ngröße  1\nabcde  2\n");
+}
+
+TEST(OneLine, makes_control_characters_harmless) {
+  EXPECT_EQ(one_line("a\nb\x1b[31mc\n"), "a b [31mc");
+}
+
+TEST(Glob, stars_questions_and_sets_match) {
+  EXPECT_TRUE(glob_matches("*", ""));
+  EXPECT_TRUE(glob_matches("*", "anything"));
+  EXPECT_TRUE(glob_matches("btc*", "btc"));
+  EXPECT_TRUE(glob_matches("btc*usd", "btc-eur-usd"));
+  EXPECT_TRUE(glob_matches("*a*b*c", "xxaxxbxxbxc"));
+  EXPECT_TRUE(glob_matches("s?", "s1"));
+  EXPECT_TRUE(glob_matches("s[0-3]", "s2"));
+  EXPECT_TRUE(glob_matches("s[!0-3]", "s7"));
+  EXPECT_TRUE(glob_matches("s[]x]", "s]"));
+  EXPECT_TRUE(glob_matches("[", "[")) << "a set without an end is itself";
+}
+
+TEST(Glob, everything_else_does_not) {
+  EXPECT_FALSE(glob_matches("", "a"));
+  EXPECT_FALSE(glob_matches("btc*", "xbtc"));
+  EXPECT_FALSE(glob_matches("btc*usd", "btc-usdx"));
+  EXPECT_FALSE(glob_matches("s?", "s"));
+  EXPECT_FALSE(glob_matches("s?", "s12"));
+  EXPECT_FALSE(glob_matches("s[0-3]", "s4"));
+  EXPECT_FALSE(glob_matches("s[!0-3]", "s3"));
+  EXPECT_FALSE(glob_matches("a", "A"));
+  EXPECT_FALSE(glob_matches("a.c", "abc")) << "a dot is a dot";
+}
+
+TEST(Glob, many_stars_do_not_take_for_ever) {
+  const std::string pattern = "a*a*a*a*a*a*a*a*a*a*a*a*a*b";
+  EXPECT_FALSE(glob_matches(pattern, std::string(5'000, 'a')));
+}
+
+TEST(Glob, only_what_has_a_wildcard_is_one) {
+  EXPECT_FALSE(is_glob("btc-usd.1"));
+  EXPECT_TRUE(is_glob("btc*"));
+  EXPECT_TRUE(is_glob("s?"));
+  EXPECT_TRUE(is_glob("s[12]"));
+}
+
+TEST(DemoPicture, has_a_bar_per_worker_as_long_as_what_it_holds) {
+  const DemoPicture picture{.workers = {{"w1", "killed", 0}, {"w2", "", 3}, {"w10", "stopping", 1}},
+                            .connections = 6,
+                            .unowned = 2,
+                            .delivered = 12'345};
+  EXPECT_EQ(render_picture(picture, std::chrono::milliseconds(3400), 80, false),
+            (std::vector<std::string>{"  3.4 s  12,345 messages delivered, 2 connections without an owner",
+                                      "  w1   killed", "  w2   ███ 3", "  w10  █ 1 stopping"}));
+}
+
+TEST(DemoPicture, a_bar_never_outgrows_the_terminal) {
+  const DemoPicture picture{.workers = {{"w1", "", 5'000}}, .connections = 5'000, .unowned = 0, .delivered = 0};
+  const auto lines = render_picture(picture, Duration::zero(), 60, false);
+  std::size_t blocks = 0;
+  for (std::size_t at = lines[1].find("█"); at != std::string::npos; at = lines[1].find("█", at + 1)) ++blocks;
+  EXPECT_GT(blocks, 10U);
+  EXPECT_LT(blocks, 60U);
+}
+
+TEST(Commas, stand_between_thousands) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1'000), "1,000");
+  EXPECT_EQ(with_commas(1'234'567), "1,234,567");
+  EXPECT_EQ(with_commas(-1'000), "-1,000");
+}
+
+}  // namespace
+}  // namespace holdfast::cli
