@@ -102,7 +102,8 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
   const bool creates = create == Create::always || (create == Create::if_sqlite && is_sqlite(url));
   if (!creates && is_sqlite(url)) {
     // Looking must not leave an empty file behind.
-    const std::string path = url.substr(std::string_view("sqlite:").size());
+    std::string path = url.substr(std::string_view("sqlite:").size());
+    path = path.substr(0, path.find('?'));
     std::error_code ignored;
     if (!path.empty() && !std::filesystem::exists(path, ignored)) {
       return fail(Code::not_found, "there is no file " + path + ": make one with 'holdfast init --store " + url +
