@@ -11,6 +11,7 @@
 #include "cli/help.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "runtime/environment.hpp"
 
 #ifndef HOLDFAST_VERSION
 #define HOLDFAST_VERSION "0.1.0"
@@ -63,9 +64,7 @@ Program::Program() {
   add_conn_stop(conn_setup);
   add_conn_rm(conn_setup);
   add_conn_import(conn_setup);
-  add_worker(setup);
   add_feed(setup);
-  add_demo(setup);
 }
 
 const CLI::App& deepest(const CLI::App& root) {
@@ -174,9 +173,21 @@ int finish(const Result<void>& result) {
   return exit_code(result.error());
 }
 
+// CLI11 reads the config file before it reads variables: the one that names the file becomes an argument.
+std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const bool given = std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return argument == "--config" || argument.starts_with("--config=");
+  });
+  const auto file = runtime::environment("HOLDFAST_CONFIG");
+  if (file && !given) arguments.insert(arguments.begin(), "--config=" + *file);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  return arguments;
+}
+
 int parse_and_run(Program& program, int argc, const char* const* argv) {
   try {
-    program.root.parse(argc, argv);
+    program.root.parse(arguments_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
     return finish(print(program.root.help()));
   } catch (const CLI::CallForVersion& version) {

@@ -1,0 +1,275 @@
+#include "cli/connections.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/lease_table.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using test::LeaseTable;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr WallTime now{std::chrono::milliseconds(1'700'000'000'000)};
+constexpr std::int64_t now_ms = 1'700'000'000'000;
+
+Attributes stream(const std::string& url) {
+  Attributes made;
+  made.emplace(attribute::url, url);
+  made.emplace(attribute::options, Value::Map{{"seq.pointer", "/seq"}});
+  return made;
+}
+
+class ConnCommands : public testing::Test {
+ protected:
+  LeaseTable table;
+
+  Outcome add(bool stopped = false, const std::string& url = "ws://h/a") {
+    return table.carry_out(add_connection("a", stream(url), stopped, now)).outcome;
+  }
+  const Row& row() { return table.row("CONN#a"); }
+  Step go(Wanted wanted, std::optional<WallTime> forget_at = std::nullopt) {
+    const Step step = step_to(wanted, row(), forget_at);
+    if (step.kind == Step::Kind::write) EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    return step;
+  }
+  void give_to(const std::string& owner, std::int64_t epoch, std::int64_t expires_at_ms) {
+    table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::owner), owner);
+    table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::epoch), epoch);
+    table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::expires_at), expires_at_ms);
+  }
+};
+
+TEST_F(ConnCommands, add_makes_a_row_that_workers_find_and_that_nobody_holds) {
+  ASSERT_EQ(add(), Outcome::applied);
+  EXPECT_EQ(row().text(attribute::desired_state), state::started);
+  EXPECT_EQ(row().number(attribute::expires_at, -1), 0);
+  EXPECT_EQ(row().number(attribute::epoch, -1), 0);
+  EXPECT_EQ(row().text(attribute::url), "ws://h/a");
+  EXPECT_NE(row().find(attribute::options), nullptr);
+}
+
+TEST_F(ConnCommands, add_does_not_touch_one_that_exists) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, now_ms + 10'000);
+  const Row before = row();
+  EXPECT_EQ(add(false, "ws://other/"), Outcome::conflict);
+  EXPECT_EQ(row(), before);
+  EXPECT_THAT(explain_add_conflict("a", before, now).detail, HasSubstr("exists already"));
+}
+
+TEST_F(ConnCommands, replace_changes_the_url_and_keeps_lease_epoch_progress_and_state) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, now_ms + 10'000);
+  table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::last_seq), 77);
+  Attributes bare;
+  bare.emplace(attribute::url, "ws://other/");
+  ASSERT_EQ(table.carry_out(replace_connection("a", bare, false)).outcome, Outcome::applied);
+  EXPECT_EQ(row().text(attribute::url), "ws://other/");
+  EXPECT_EQ(row().find(attribute::options), nullptr);
+  EXPECT_EQ(row().number(attribute::epoch), 4);
+  EXPECT_EQ(row().number(attribute::last_seq), 77);
+  EXPECT_EQ(row().text(attribute::owner), "w1#1");
+  EXPECT_EQ(row().text(attribute::desired_state), state::started);
+}
+
+TEST_F(ConnCommands, replace_makes_nothing_out_of_nothing) {
+  EXPECT_EQ(table.carry_out(replace_connection("a", stream("ws://h/"), false)).outcome, Outcome::conflict);
+  EXPECT_EQ(table.find("CONN#a"), nullptr);
+}
+
+TEST_F(ConnCommands, stop_and_start_change_the_state_and_leave_the_lease_alone) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, now_ms + 10'000);
+  EXPECT_EQ(go(Wanted::stopped).words, "stopped");
+  EXPECT_EQ(row().text(attribute::desired_state), state::stopped);
+  EXPECT_EQ(row().number(attribute::expires_at), now_ms + 10'000);
+  EXPECT_EQ(row().number(attribute::epoch), 4);
+  EXPECT_EQ(go(Wanted::stopped).kind, Step::Kind::nothing);
+  const Step started = go(Wanted::started);
+  EXPECT_EQ(started.words, "started");
+  EXPECT_FALSE(started.repaired);
+  EXPECT_EQ(row().text(attribute::owner), "w1#1");
+  EXPECT_EQ(go(Wanted::started).kind, Step::Kind::nothing);
+}
+
+TEST_F(ConnCommands, a_step_does_not_happen_where_the_state_has_moved_since_it_was_read) {
+  ASSERT_EQ(add(), Outcome::applied);
+  const Step stop = step_to(Wanted::stopped, row(), std::nullopt);
+  go(Wanted::removed);
+  EXPECT_EQ(table.carry_out(stop.update).outcome, Outcome::conflict);
+  EXPECT_EQ(row().text(attribute::desired_state), state::removed);
+}
+
+TEST_F(ConnCommands, rm_leaves_the_epoch_and_takes_the_url_and_the_secrets) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, 0);
+  EXPECT_EQ(go(Wanted::removed).words, "removed");
+  EXPECT_EQ(row().text(attribute::desired_state), state::removed);
+  EXPECT_EQ(row().number(attribute::epoch), 4);
+  EXPECT_EQ(row().find(attribute::url), nullptr);
+  EXPECT_EQ(row().find(attribute::options), nullptr);
+  EXPECT_EQ(row().find(attribute::tombstone_expires_at), nullptr) << "S3: kept for ever unless asked otherwise";
+}
+
+TEST_F(ConnCommands, added_again_after_rm_the_epoch_goes_on_and_the_progress_does_not) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, 0);
+  table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::last_seq), 77);
+  go(Wanted::removed, now + 24h);
+  ASSERT_EQ(add(true, "ws://new/"), Outcome::applied);
+  EXPECT_EQ(row().number(attribute::epoch), 4);
+  EXPECT_EQ(row().find(attribute::last_seq), nullptr);
+  EXPECT_EQ(row().find(attribute::owner), nullptr);
+  EXPECT_EQ(row().find(attribute::tombstone_expires_at), nullptr);
+  EXPECT_EQ(row().text(attribute::desired_state), state::stopped);
+  EXPECT_EQ(row().text(attribute::url), "ws://new/");
+}
+
+TEST_F(ConnCommands, one_that_was_removed_is_not_added_again_while_its_holder_may_not_know_yet) {
+  ASSERT_EQ(add(), Outcome::applied);
+  give_to("w1#1", 4, now_ms + 10'000);
+  go(Wanted::removed);
+  EXPECT_EQ(add(), Outcome::conflict);
+  const Error why = explain_add_conflict("a", row(), now);
+  EXPECT_THAT(why.detail, HasSubstr("w1#1 may still hold it: add it again in 15 s"));
+  give_to("w1#1", 4, now_ms - 4'000);
+  EXPECT_EQ(add(), Outcome::conflict) << "its clock may be behind ours";
+  give_to("w1#1", 4, now_ms - 6'000);
+  EXPECT_EQ(add(), Outcome::applied);
+}
+
+TEST_F(ConnCommands, one_that_was_removed_is_not_started_or_stopped) {
+  ASSERT_EQ(add(), Outcome::applied);
+  go(Wanted::removed);
+  EXPECT_EQ(go(Wanted::started).kind, Step::Kind::refuse);
+  EXPECT_EQ(go(Wanted::stopped).kind, Step::Kind::refuse);
+  EXPECT_EQ(go(Wanted::removed).kind, Step::Kind::nothing);
+}
+
+TEST(Faults, f18_the_ttl_is_in_seconds_and_stands_on_tombstones_only) {
+  LeaseTable table;
+  table.carry_out(add_connection("a", stream("ws://h/"), false, now));
+  EXPECT_EQ(table.find("CONN#a")->find(attribute::tombstone_expires_at), nullptr);
+  table.carry_out(step_to(Wanted::removed, *table.find("CONN#a"), now + 3600s).update);
+  EXPECT_EQ(table.find("CONN#a")->number(attribute::tombstone_expires_at), now_ms / 1000 + 3600);
+  table.carry_out(add_connection("a", stream("ws://h/"), false, now));
+  EXPECT_EQ(table.find("CONN#a")->find(attribute::tombstone_expires_at), nullptr);
+}
+
+TEST(Faults, f21_start_repairs_a_row_that_the_index_does_not_know) {
+  LeaseTable table;
+  // As another program might have put it there: no state, no expiry.
+  Row& foreign = table.add("CONN#a");
+  foreign.attributes.clear();
+  foreign.attributes.emplace(attribute::url, "ws://h/");
+  const Step step = step_to(Wanted::started, *table.find("CONN#a"), std::nullopt);
+  EXPECT_TRUE(step.repaired);
+  ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+  EXPECT_EQ(table.find("CONN#a")->text(attribute::desired_state), state::started);
+  EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at, -1), 0);
+}
+
+TEST(Faults, f21_start_repairs_one_that_is_started_but_has_no_expiry_or_one_that_is_no_number) {
+  for (const Value& expiry : {Value(), Value("soon")}) {
+    LeaseTable table;
+    Row& foreign = table.add("CONN#a");
+    foreign.attributes.erase(std::string(attribute::expires_at));
+    if (expiry != Value()) foreign.attributes.emplace(attribute::expires_at, expiry);
+    EXPECT_EQ(view_of(foreign, now).lease_words, "not in the index");
+    const Step step = step_to(Wanted::started, foreign, std::nullopt);
+    EXPECT_TRUE(step.repaired);
+    ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at, -1), 0);
+  }
+}
+
+TEST(Faults, f21_a_repair_does_not_overwrite_a_lease_that_was_taken_meanwhile) {
+  LeaseTable table;
+  Row& foreign = table.add("CONN#a");
+  foreign.attributes.erase(std::string(attribute::expires_at));
+  const Step step = step_to(Wanted::started, foreign, std::nullopt);
+  foreign.attributes.emplace(attribute::expires_at, now_ms + 5'000);
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict);
+}
+
+TEST(ConnectionView, tells_the_lease_in_human_terms) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  EXPECT_EQ(view_of(row, now).lease_words, "free");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("w1#1"));
+  EXPECT_EQ(view_of(row, now).lease_words, "free") << "released: the owner of an expiry of 0 is history";
+  EXPECT_EQ(view_of(row, now).owner, "");
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 12'000));
+  EXPECT_EQ(view_of(row, now).lease_words, "in 12 s");
+  EXPECT_EQ(view_of(row, now).owner, "w1#1");
+  EXPECT_EQ(view_of(row, now).lease, ConnectionView::Lease::held);
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms - 3'000));
+  EXPECT_EQ(view_of(row, now).lease_words, "expired 3 s ago");
+  EXPECT_EQ(view_of(row, now).lease, ConnectionView::Lease::expired);
+}
+
+TEST(ShownOptions, header_values_are_hidden_but_for_references) {
+  Row row{"CONN#a", {}};
+  row.attributes.emplace(attribute::options, Value::Map{{"seq.pointer", "/seq"},
+                                                        {"headers", Value::Map{{"Authorization", "Bearer secret"},
+                                                                               {"X-Env", "env:TOKEN"},
+                                                                               {"X-File", "file:/run/token"},
+                                                                               {"X-Number", 7}}}});
+  const Value::Map shown = shown_options(row);
+  EXPECT_EQ(shown.at("seq.pointer"), Value("/seq"));
+  EXPECT_EQ(
+      shown.at("headers"),
+      Value(Value::Map{
+          {"Authorization", "***"}, {"X-Env", "env:TOKEN"}, {"X-File", "file:/run/token"}, {"X-Number", "***"}}));
+}
+
+TEST(ConnectionIds, are_names_that_a_person_can_type) {
+  for (const std::string id : {"a", "btc-usd", "s0", "room/42:eu", "größe", "a.b_c@d"})
+    EXPECT_TRUE(check_id(id)) << id;
+  for (const std::string id : {"", "a b", "a\n", "a*", "a?", "[a]", "a\"b", "a\\b", "\x7f"}) {
+    ASSERT_FALSE(check_id(id)) << id;
+    EXPECT_EQ(check_id(id).error().code, Code::usage);
+  }
+  EXPECT_FALSE(check_id(std::string(201, 'a')));
+}
+
+TEST(ConnectionIds, are_sorted_as_people_expect) {
+  std::vector<std::string> ids{"s10", "s2", "b", "s1", "s01", "a10b2", "a10b1", "a9", "s"};
+  std::sort(ids.begin(), ids.end(), natural_less);
+  EXPECT_THAT(ids, ElementsAre("a9", "a10b1", "a10b2", "b", "s", "s01", "s1", "s2", "s10"));
+}
+
+TEST(ImportLine, has_an_id_a_url_and_perhaps_options) {
+  const auto line = parse_import_line(
+      R"({"id":"a","url":"wss://example.com/a","options":{"resume.query":"since"},"stopped":true})");
+  ASSERT_TRUE(line) << line.error().detail;
+  EXPECT_EQ(line->id, "a");
+  EXPECT_TRUE(line->stopped);
+  EXPECT_EQ(line->stream.find(attribute::url)->second, Value("wss://example.com/a"));
+}
+
+TEST(ImportLine, what_is_wrong_with_it_is_told) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"nonsense", "no JSON object"},
+      {"[]", "no JSON object"},
+      {R"({"url":"ws://h/"})", "id is empty"},
+      {R"({"id":"a"})", "'url' is missing"},
+      {R"({"id":7,"url":"ws://h/"})", "'id' is of the wrong type"},
+      {R"({"id":"a","url":"http://h/"})", "ws://"},
+      {R"({"id":"a","url":"ws://h/","options":{"foo":1}})", "unknown option 'foo'"},
+      {R"({"id":"a","url":"ws://h/","header":"x"})", "'header' is unknown"},
+      {R"({"id":"a b","url":"ws://h/"})", "has a blank"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const auto line = parse_import_line(text);
+    ASSERT_FALSE(line) << text;
+    EXPECT_THAT(line.error().detail, HasSubstr(expected));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::cli
