@@ -33,7 +33,9 @@ class ConnCommands : public testing::Test {
   const Row& row() { return table.row("CONN#a"); }
   Step go(Wanted wanted, std::optional<WallTime> forget_at = std::nullopt) {
     const Step step = step_to(wanted, row(), forget_at);
-    if (step.kind == Step::Kind::write) EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    if (step.kind == Step::Kind::write) {
+      EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    }
     return step;
   }
   void give_to(const std::string& owner, std::int64_t epoch, std::int64_t expires_at_ms) {
