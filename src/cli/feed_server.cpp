@@ -8,7 +8,6 @@
 #include <boost/beast/websocket.hpp>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "runtime/asio_loop.hpp"
@@ -79,11 +78,11 @@ class Server {
   [[nodiscard]] const FeedOptions& options() const { return options_; }
   [[nodiscard]] const FeedStreams& streams() const { return streams_; }
   void add(Session& session) {
-    listeners_[session.stream()].insert(&session);
+    listeners_[session.stream()].push_back(&session);
     if (++listening_ == options_.begin_with && !begun_) begin();
   }
   void remove(Session& session) {
-    if (listeners_[session.stream()].erase(&session) > 0) --listening_;
+    if (std::erase(listeners_[session.stream()], &session) > 0) --listening_;
     if (stopping_) stop_when_alone();
   }
 
@@ -101,7 +100,7 @@ class Server {
   const FeedOptions options_;
   tcp::acceptor acceptor_;
   FeedStreams streams_;
-  std::vector<std::set<Session*>> listeners_;
+  std::vector<std::vector<Session*>> listeners_;  // by stream
   std::int64_t listening_ = 0;
   bool begun_ = false;
   bool stopping_ = false;
