@@ -64,7 +64,9 @@ Program::Program() {
   add_conn_stop(conn_setup);
   add_conn_rm(conn_setup);
   add_conn_import(conn_setup);
+  add_worker(setup);
   add_feed(setup);
+  add_demo(setup);
 }
 
 const CLI::App& deepest(const CLI::App& root) {
