@@ -50,6 +50,7 @@ class Desk {
     // nondeterminism-ok: this is what puts them in order
     for (const auto& [key, owed] : owed_) in_order.emplace(owed.number, owed.operation);
     std::vector<std::shared_ptr<Operation>> result;
+    result.reserve(in_order.size());
     for (auto& [number, operation] : in_order) result.push_back(std::move(operation));
     return result;
   }
