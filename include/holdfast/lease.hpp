@@ -48,6 +48,8 @@ class LeaseGuard {
   /// A renewal was confirmed. False, and no effect, after revoke(): a belief once ended stays so. Who holds by it
   /// may have seen it end and revoked it before the confirmation got here: then the lease is to be given up.
   bool extend(Instant until);
+  /// Whether revoke() was called. Other ends of the belief can be told by the clock only.
+  [[nodiscard]] bool revoked() const { return until_ns_.load(std::memory_order_acquire) == revoked_ns; }
   void revoke() { until_ns_.store(revoked_ns, std::memory_order_release); }
 
  private:

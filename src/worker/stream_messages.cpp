@@ -107,6 +107,9 @@ void Stream::hand_over() {
 void Stream::advance_marks() const {
   if (in_flight_.position == 0) return;
   const Position acknowledged = group_.sink_.acknowledged();
+  // A sink that leaves records out revokes their guard before it moves its position past them: what it tells from
+  // then on is not about delivered messages. Nothing may be checkpointed by it, whoever still believes.
+  if (grant_.guard->revoked()) return;
   while (in_flight_.position != 0 && in_flight_.position <= acknowledged) {
     acknowledged_seq_ = std::max(acknowledged_seq_, in_flight_.seq);
     in_flight_ = newest_.position > in_flight_.position ? newest_ : Mark{};

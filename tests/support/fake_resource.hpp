@@ -84,6 +84,7 @@ class FakeResource final : public Resource {
   struct Manner {
     Duration stops_after{};  ///< what it takes to end
     bool never_stops = false;
+    int revokes_at = 0;  ///< the effect at which it finds its lease ended and revokes the guard, as a sink may
   };
 
   FakeResource(World& world, std::string actor, Loop& loop, Manner manner)
@@ -123,6 +124,7 @@ class FakeResource final : public Resource {
 
  private:
   void act() {
+    if (manner_.revokes_at != 0 && messages_ + 1 == manner_.revokes_at) grant_.guard->revoke();
     if (grant_.guard->holds(loop_.instant())) {  // S7: before each effect
       world_.act({loop_.instant(), grant_.id.value, actor_, grant_.guard->epoch(), ++seq_});
       ++messages_;

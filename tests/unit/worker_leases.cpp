@@ -72,6 +72,18 @@ TEST(Faults, f01_a_paused_owner_does_nothing_after_its_lease_even_before_its_tim
   EXPECT_EQ(town.world.endings.size(), 20U) << "each loss is told once";
 }
 
+TEST(Faults, f01_a_lease_that_was_found_ended_is_given_back_though_a_renewal_of_it_was_confirmed) {
+  Town town(3s);
+  town.add("a");
+  town.join("w").manners["a"].revokes_at = 10;
+  ASSERT_TRUE(town.nodes.advance_until([&] { return !town.world.endings.empty(); }, 10s));
+  EXPECT_THAT(reasons(town.world), ElementsAre(LossReason::belief_expired));
+  EXPECT_EQ(town.world.effects.size(), 9U);
+  ASSERT_TRUE(town.nodes.advance_until([&] { return town.world.effects.size() > 9; }, 10s));
+  EXPECT_GE(town.world.effects.back().epoch, Epoch{2});
+  EXPECT_THAT(town.world.wrong(), IsEmpty());
+}
+
 TEST(Faults, f02_a_renewal_that_was_applied_though_its_answer_was_lost_keeps_the_lease) {
   Town town(3s);
   town.add("a");
