@@ -169,13 +169,15 @@ Found FrameReader::take_payload(std::string_view& input, Assembled& assembled, b
     message_ = Opcode::continuation;
     return {Found::Kind::message, !text, 0, payload};
   }
-  if (text && !utf8_.feed(payload)) return broken(not_utf8, "a text message is not UTF-8");
+  const bool ends = whole && final_;
+  if (text && (!utf8_.feed(payload) || (ends && !utf8_.complete()))) {
+    return broken(not_utf8, "a text message is not UTF-8");
+  }
   if (!payload.empty()) pieces().message.append(payload);
-  if (!whole || !final_) {
+  if (!ends) {
     more = whole;
     return {};
   }
-  if (text && !utf8_.complete()) return broken(not_utf8, "a text message ends inside a character");
   message_ = Opcode::continuation;
   assembled.emplace_back();
   if (pieces_) assembled.back() = std::move(pieces_->message);

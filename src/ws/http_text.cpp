@@ -46,8 +46,12 @@ std::string harmless(std::string_view text, std::size_t bytes_max) {
   text = text.substr(0, bytes_max);
   // A character cut in two at the end is dropped, it does not make the rest unreadable.
   std::size_t size = text.size();
-  for (std::size_t cut = 0; cut < 4 && cut < text.size() && !valid_utf8(text.substr(0, size)); ++cut) {
-    size = text.size() - cut - 1;
+  for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if (byte < 0xC0) continue;
+    const std::size_t needed = byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    if (needed > back) size -= back;
+    break;
   }
   const bool readable = valid_utf8(text.substr(0, size));
   std::string result(readable ? text.substr(0, size) : text);

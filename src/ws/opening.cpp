@@ -84,12 +84,14 @@ void Opening::resolve() {
     return on_resolved(std::vector<std::string>{options_.url.host});
   }
   enter(Phase::resolving, options_.limits.resolve);
-  peer_.hub().options().resolve(options_.url.host,
-                                [peer = peer_.shared_from_this()](Result<std::vector<std::string>> names) {
-                                  if (peer->dead() || peer->opening() == nullptr) return;
-                                  if (peer->opening()->phase_ == Phase::resolving)
-                                    peer->opening()->on_resolved(std::move(names));
-                                });
+  // The answer may come inside the call, and an owner that hears of a failure may destroy the engine.
+  const std::shared_ptr<Hub> hub = peer_.hub().shared_from_this();
+  hub->options().resolve(options_.url.host,
+                         [peer = peer_.shared_from_this()](Result<std::vector<std::string>> names) {
+                           if (peer->dead() || peer->opening() == nullptr) return;
+                           if (peer->opening()->phase_ == Phase::resolving)
+                             peer->opening()->on_resolved(std::move(names));
+                         });
 }
 
 void Opening::on_resolved(Result<std::vector<std::string>> names) {

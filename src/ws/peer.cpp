@@ -155,6 +155,9 @@ void Peer::on_deadline(Instant now) {
 // ---- liveness (F33): any byte from the peer counts, our pings make it say something
 
 void Peer::check_liveness(Instant now) {
+  // A process that was stopped for a while finds here what came meanwhile: that counts.
+  if (now - last_heard_ >= dead_after_) read_frames();
+  if (dead() || state_ != State::open || paused_) return;
   if (now - last_heard_ >= dead_after_) {
     return fail(Error(Code::unavailable, "nothing was heard from the server for " + words(dead_after_) +
                                              ", not even an answer to our pings"));
@@ -196,7 +199,8 @@ void Peer::wait_for_write() {
 void Peer::on_readable() {
   switch (state_) {
     case State::opening:
-      return opening_->on_ready();
+      if (opening_) opening_->on_ready();
+      return;
     case State::open:
     case State::closing:
       if (!paused_) read_frames();
@@ -369,7 +373,10 @@ void Peer::answer_ping(std::string_view payload) {
 }
 
 void Peer::on_writable() {
-  if (state_ == State::opening) return opening_->on_ready();
+  if (state_ == State::opening) {
+    if (opening_) opening_->on_ready();
+    return;
+  }
   if (output_) flush();
   if (dead() || !std::exchange(reads_after_write_, false)) return;
   if (state_ == State::open || state_ == State::closing) read_frames();

@@ -127,7 +127,9 @@ Result<SslPointer> make_client(SSL_CTX* context, TlsReport& report) {
   SSL_set_app_data(ssl.get(), &report);
   SSL_set_connect_state(ssl.get());
   std::array<unsigned char, sizeof(in6_addr)> address{};
-  const char* host = report.host.c_str();
+  std::string name = report.host;
+  if (name.ends_with('.')) name.pop_back();  // the root of the DNS is in no certificate
+  const char* host = name.c_str();
   const bool literal =
       inet_pton(AF_INET, host, address.data()) == 1 || inet_pton(AF_INET6, host, address.data()) == 1;
   int done = 1;
