@@ -331,6 +331,7 @@ const std::vector<std::string>& samples() {
           frame(ping_frame, "") + frame(more_final, "z") + frame(text_final, "after"),
       frame(text_final, "bad \xED\xA0\x80 text") + frame(text_final, "never"),
       frame(text_first, "bad \xF4\x90") + frame(more_final, "x"),
+      frame(text_final, "ends inside a character \xDC"),
       frame(text_first, "cut \xF0\x9F") + frame(more_final, ""),
       frame(text_final, "x") + frame(close_frame, close_payload(1008, "policy \xC3\xA9")) +
           frame(text_final, "never"),
