@@ -217,9 +217,8 @@ void Fleet::Impl::ask(bool drain) {
   if (control_ != nullptr) control_->post([this] { heed(); });
 }
 
-/// On the control loop. Before begin() there is nothing to end yet; begin() comes by here.
+/// On the control loop. A drain that comes before begin() waits for it: begin() comes by here.
 void Fleet::Impl::heed() {
-  if (!worker_) return;
   bool drain = false;
   bool stop = false;
   {
@@ -227,9 +226,11 @@ void Fleet::Impl::heed() {
     drain = drain_asked_;
     stop = stop_asked_ || !failure_.empty();
   }
-  if (stop) {
+  if (stop && !worker_) {
+    control_->stop();  // the store has not answered yet; nothing is held
+  } else if (stop) {
     worker_->stop();
-  } else if (drain) {
+  } else if (drain && worker_) {
     worker_->drain();
   }
 }
@@ -244,6 +245,9 @@ void Fleet::Impl::failed(const std::string& what) {
 
 Report Fleet::Impl::finish() {
   Report report;
+  report.worker = options_.id;
+  report.incarnation = incarnation_;
+  report.end = Report::End::stopped;
   if (worker_) report = worker_->report();
   if (!failure_.empty()) {
     report.end = Report::End::failed;

@@ -1,0 +1,173 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/program.hpp"
+
+namespace holdfast::test {
+
+/// A line of a sink's file.
+struct Line {
+  std::string file;  ///< one per worker incarnation
+  std::string connection;
+  std::int64_t epoch = 0;
+  std::int64_t seq = 0;
+  std::int64_t at_ms = 0;
+};
+
+/// Workers and feeds as real processes, on a SQLite file in a folder of their own.
+class Processes : public testing::Test {
+ protected:
+  static constexpr std::chrono::seconds generous{60};
+
+  runtime::Child start(std::vector<std::string> arguments) {
+    auto child = program.start(arguments);
+    if (!child) return {};
+    return *std::move(child);
+  }
+  runtime::Child worker(const std::string& id, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"worker",
+                                       "--id",
+                                       id,
+                                       "--lease",
+                                       "2s",
+                                       "--sink",
+                                       "ndjson:out?fsync=never",
+                                       "--report",
+                                       id + ".json",
+                                       "--max-connections",
+                                       "50"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return start(std::move(arguments));
+  }
+  /// Gives the base URL of its streams.
+  std::string feed(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"feed",   "--port", "0",         "--streams", "5",
+                                       "--rate", "20",     "--history", "100000"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    feed_ = start(std::move(arguments));
+    const auto line = feed_.read_line(generous);
+    EXPECT_TRUE(line) << line.error().detail;
+    if (!line) return {};
+    const std::string text = "listening on ";
+    return line->substr(text.size(), line->size() - text.size() - 4);
+  }
+  void add(const std::string& id, const std::string& url, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"conn", "add", id, "--url", url};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto ended = program.run(arguments);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  void add_streams(int count, const std::string& base) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "s" + std::to_string(i);
+      add(name, base + name, {"--resume-query", "since", "--seq-pointer", "/seq"});
+    }
+  }
+  /// As `conn show --json` has it.
+  [[nodiscard]] boost::json::object shown(const std::string& id) {
+    boost::system::error_code error;
+    auto value = boost::json::parse(program.run({"conn", "show", id, "--json"}).out, error);
+    if (error || !value.is_object()) return {};
+    return std::move(value.as_object());
+  }
+  [[nodiscard]] std::string text(const std::string& id, const char* name) {
+    const auto object = shown(id);
+    const auto* value = object.if_contains(name);
+    if (value == nullptr || value->is_null()) return "";
+    return value->is_string() ? std::string(value->as_string()) : boost::json::serialize(*value);
+  }
+  [[nodiscard]] boost::json::object report(const std::string& id) const {
+    boost::system::error_code error;
+    auto value = boost::json::parse(program.read(id + ".json"), error);
+    if (error || !value.is_object()) return {};
+    return std::move(value.as_object());
+  }
+
+  /// Every whole record written so far.
+  [[nodiscard]] std::vector<Line> lines(const std::string& folder = "out") const {
+    std::vector<Line> result;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(program.file(folder), ignored)) {
+      std::ifstream input(entry.path());
+      for (std::string text; std::getline(input, text) && !input.eof();) {
+        const auto object = boost::json::parse(text).as_object();
+        if (object.contains("gap")) continue;
+        result.push_back({entry.path().filename().string(), std::string(object.at("conn").as_string()),
+                          object.at("epoch").as_int64(), object.contains("seq") ? object.at("seq").as_int64() : 0,
+                          object.at("at_ms").as_int64()});
+      }
+    }
+    return result;
+  }
+  /// How many connections have a record from a file whose name begins so.
+  [[nodiscard]] std::size_t flowing(const std::string& prefix, std::int64_t after_ms = 0) const {
+    std::map<std::string, bool> seen;
+    for (const Line& line : lines()) {
+      if (line.file.starts_with(prefix + "-") && line.at_ms >= after_ms) seen[line.connection] = true;
+    }
+    return seen.size();
+  }
+  static std::int64_t now_ms() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+  static bool wait_until(const std::function<bool()>& condition, Duration limit = generous) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return true;
+  }
+
+  /// From 1 on without a hole, whatever was repeated.
+  void expect_no_hole(const std::string& folder = "out") const {
+    std::map<std::string, std::map<std::int64_t, int>> seen;
+    for (const Line& line : lines(folder)) ++seen[line.connection][line.seq];
+    for (const auto& [connection, numbers] : seen) {
+      const std::int64_t first = numbers.begin()->first;
+      const std::int64_t last = numbers.rbegin()->first;
+      EXPECT_EQ(static_cast<std::int64_t>(numbers.size()), last - first + 1) << connection << " has a hole";
+    }
+  }
+  /// S1, S2: nothing under an older epoch after something under a newer one, and one file for each epoch.
+  void expect_one_owner_at_a_time(const std::string& folder = "out") const {
+    struct Span {
+      std::int64_t first = INT64_MAX, last = INT64_MIN;
+      std::string file;
+    };
+    std::map<std::string, std::map<std::int64_t, Span>> spans;
+    for (const Line& line : lines(folder)) {
+      Span& span = spans[line.connection][line.epoch];
+      const std::string incarnation = line.file.substr(0, line.file.rfind('-'));
+      EXPECT_TRUE(span.file.empty() || span.file == incarnation) << "two owners of epoch " << line.epoch;
+      span.file = incarnation;
+      span.first = std::min(span.first, line.at_ms);
+      span.last = std::max(span.last, line.at_ms);
+    }
+    for (const auto& [connection, epochs] : spans) {
+      std::int64_t before = INT64_MIN;
+      for (const auto& [epoch, span] : epochs) {
+        EXPECT_GE(span.first, before) << connection << " under epoch " << epoch;
+        before = span.last;
+      }
+    }
+  }
+
+  Program program;
+  runtime::Child feed_;
+};
+
+}  // namespace holdfast::test

@@ -1,0 +1,64 @@
+// The programs in examples/, as somebody who embeds Holdfast would run them.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "support/fleet_processes.hpp"
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Examples : public Processes {
+ protected:
+  runtime::Child example(const std::string& name, std::vector<std::string> more) {
+    runtime::SpawnOptions options;
+    const auto programs = std::filesystem::path(HOLDFAST_PROGRAM).parent_path();
+    options.arguments = {(programs / ("example_" + name)).string()};
+    options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+    options.directory = program.folder().path().string();
+    options.output = runtime::SpawnOptions::Output::pipe;
+    options.dies_with_parent = true;
+    auto child = runtime::spawn(options);
+    EXPECT_TRUE(child) << child.error().detail;
+    return child ? *std::move(child) : runtime::Child();
+  }
+};
+
+TEST_F(Examples, own_handler_gets_messages_and_ends_in_order) {
+  add_streams(3, feed());
+  runtime::Child child = example("own_handler", {"sqlite:holdfast.db", "100"});
+  std::set<std::string> connections;
+  for (int i = 0; i < 100; ++i) {
+    const auto line = child.read_line(generous);
+    ASSERT_TRUE(line) << line.error().detail;
+    EXPECT_THAT(*line, testing::MatchesRegex("s[012] [0-9]+ \\{.*\\}"));
+    connections.insert(line->substr(0, 2));
+  }
+  EXPECT_EQ(connections.size(), 3U);
+  (void)child.read_all(generous);
+  EXPECT_EQ(child.wait(generous), (runtime::Exit{0, 0}));
+  EXPECT_EQ(text("s1", "lease"), "free");
+}
+
+TEST_F(Examples, jobs_run_in_one_process_at_a_time_and_go_on_where_they_were) {
+  ASSERT_EQ(program.run({"conn", "add", "job-1", "--url", "ws://127.0.0.1:9/"}).code, 0);
+  runtime::Child first = example("jobs", {"sqlite:holdfast.db"});
+  for (int count = 1; count <= 50; ++count) {
+    ASSERT_EQ(first.read_line(generous).value_or(""), "job-1 " + std::to_string(count));
+  }
+  runtime::Child second = example("jobs", {"sqlite:holdfast.db"});
+  first.kill(SIGTERM);
+  const std::string rest = first.read_all(generous);
+  EXPECT_EQ(first.wait(generous), (runtime::Exit{0, 0}));
+  const auto lines = std::count(rest.begin(), rest.end(), '\n');
+  EXPECT_EQ(second.read_line(generous).value_or(""), "job-1 " + std::to_string(50 + lines + 1));
+  second.kill(SIGTERM);
+  (void)second.read_all(generous);
+  EXPECT_EQ(second.wait(generous), (runtime::Exit{0, 0}));
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,79 @@
+// A worker whose disk, sink or database is taken away.
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+
+#include "support/fleet_processes.hpp"
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class WorkerTroubles : public Processes {
+ protected:
+  // The sink's folder, replaced by something that is none.
+  void take_sink_away() {
+    std::filesystem::rename(program.file("out"), program.file("kept"));
+    std::ofstream(program.file("out")) << "in the way";
+  }
+};
+
+TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hole) {
+  add_streams(2, feed());
+  runtime::Child holder = worker("w", {"--sink-patience", "2s"});
+  ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
+  take_sink_away();
+  EXPECT_TRUE(wait_until([&] { return text("s1", "lease") == "free"; }));
+  std::filesystem::remove(program.file("out"));
+  std::filesystem::create_directory(program.file("out"));
+  ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
+  holder.kill(SIGTERM);
+  EXPECT_EQ(holder.wait(generous), (runtime::Exit{0, 0}));
+  for (const auto& entry : std::filesystem::directory_iterator(program.file("kept"))) {
+    std::filesystem::copy(entry.path(), program.file("out/") + "kept-" + entry.path().filename().string());
+  }
+  expect_no_hole();
+}
+
+TEST_F(WorkerTroubles, a_database_that_another_program_locks_for_a_while_costs_no_lease) {
+  add_streams(2, feed());
+  runtime::Child holder =
+      start({"worker", "--id", "w", "--lease", "12s", "--sink", "ndjson:out?fsync=never", "--report", "w.json"});
+  ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(program.file("holdfast.db").c_str(), &database), SQLITE_OK);
+  sqlite3_busy_timeout(database, 10'000);
+  ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  std::this_thread::sleep_for(5s);  // past a renewal, well before the belief's end
+  ASSERT_EQ(sqlite3_exec(database, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(database);
+  const std::int64_t free_again = now_ms();
+  ASSERT_TRUE(wait_until([&] { return flowing("w", free_again + 10'000) == 2; }));
+  holder.kill(SIGTERM);
+  EXPECT_EQ(holder.wait(generous), (runtime::Exit{0, 0}));
+  EXPECT_EQ(report("w").at("leases").at("claims").as_int64(), 2)
+      << "the leases of the beginning are those of the end";
+  expect_no_hole();
+}
+
+TEST_F(WorkerTroubles, a_database_that_is_deleted_ends_what_is_held_and_the_worker_lives_and_can_be_stopped) {
+  add_streams(2, feed());
+  runtime::Child holder = worker("w");
+  ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
+  for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(program.file("holdfast.db") + end);
+  // Its belief ends with the lease, whatever becomes of the store; from then on nothing is written.
+  ASSERT_TRUE(wait_until([&] { return flowing("w", now_ms() - 1500) == 0; }));
+  EXPECT_TRUE(holder.running());
+  holder.kill(SIGTERM);
+  EXPECT_EQ(holder.wait(generous), (runtime::Exit{0, 0}));
+}
+
+TEST_F(WorkerTroubles, what_cannot_work_is_told_in_one_line_at_the_start) {
+  expect_one_line(program.run({"worker", "--sink", "nonsense:x"}), 2, "nonsense");
+  expect_one_line(program.run({"worker", "--sink", "ndjson:no/such/parent"}), 1, "no/such");
+  expect_one_line(program.run({"worker", "--sink", "stdout", "--lease", "1s", "--renew", "2s"}), 2, "renew");
+  expect_one_line(program.run({"worker", "--sink", "stdout", "--id", "a#b"}), 2, "name");
+}
+
+}  // namespace
+}  // namespace holdfast::test
