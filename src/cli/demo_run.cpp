@@ -64,6 +64,8 @@ class Demo {
   Result<void> add_connections(const std::string& address);
   Result<void> start_worker();
   Result<void> play();
+  Result<void> settle();
+  Result<void> await_registered();
   Result<void> act(DemoAct::Kind kind);
   Result<void> finish();
 
@@ -94,6 +96,7 @@ class Demo {
   std::vector<Worker> workers_;
   std::vector<Gone> gone_;
   std::size_t unowned_ = 0;
+  bool stopping_all_ = false;       // nobody owns anything then, and nobody should
   std::optional<Instant> started_;  // the first message
 };
 
@@ -141,11 +144,7 @@ Result<void> Demo::prepare() {
   for (std::size_t i = 0; i < options_.workers; ++i) {
     if (auto started = start_worker(); !started) return started;
   }
-  const auto all_registered = [this] {
-    const auto rows = store_->all(state::worker);
-    return rows && rows->size() >= options_.workers;
-  };
-  if (auto done = until(all_registered, 20s, "the workers did not register"); !done) return done;
+  if (auto done = await_registered(); !done) return done;
   // The feed begins to speak when all streams are listened to: from then on the demo counts.
   const auto address = last_lines(folder_.log_of("feed"), 1).front();
   if (auto done = add_connections(address.substr(address.find("ws://"))); !done) return done;
@@ -181,7 +180,17 @@ Result<void> Demo::add_connections(const std::string& address) {
     stream.url = *url;
     updates.push_back(add_connection(id, stream.to_row(), false, store_->wall()));
   }
-  return store_->update_all(updates, [](std::size_t, const StoreSession::Written&) {});
+  // A few at a time: who looks first takes what it sees, so that all at once would go to one or two.
+  const std::size_t share = std::max<std::size_t>(updates.size() / (options_.workers * 5), 1);
+  for (std::size_t at = 0; at < updates.size(); at += share) {
+    const auto end = std::min(at + share, updates.size());
+    const std::vector<Update> some(updates.begin() + static_cast<std::ptrdiff_t>(at),
+                                   updates.begin() + static_cast<std::ptrdiff_t>(end));
+    auto done = store_->update_all(some, [](std::size_t, const StoreSession::Written&) {});
+    if (!done) return done;
+    if (!store_->wait(100ms)) return fail(Code::unavailable, "interrupted: all processes were ended");
+  }
+  return {};
 }
 
 Result<void> Demo::start_worker() {
@@ -201,13 +210,9 @@ Result<void> Demo::play() {
   for (const DemoAct& next : demo_plan(options_)) {
     const auto due = [&] { return since_start() >= next.at; };
     if (auto done = until(due, next.at + tick * 2, "time stood still"); !done) return done;
-    const auto settled = [this] {
-      return std::all_of(gone_.begin(), gone_.end(), [](const Gone& g) { return g.over; });
-    };
-    // Not over in time is no fault here: the verdict will say it.
-    const Instant limit = store_->instant() + options_.lease + 10s;
-    const auto settled_or_late = [&] { return settled() || store_->instant() > limit; };
-    if (auto done = until(settled_or_late, options_.lease + 11s, "time stood still"); !done) return done;
+    if (next.kind != DemoAct::Kind::start) {
+      if (auto done = settle(); !done) return done;
+    }
     if (auto done = act(next.kind); !done) return done;
   }
   // The rest of the messages, as long as any still comes.
@@ -224,11 +229,33 @@ Result<void> Demo::play() {
   return until(arrived, options_.seconds + options_.lease * 4 + 60s, "the messages did not come to an end");
 }
 
+// Waits for the last failover to be over. Not over in time is no fault here: the verdict will say it.
+Result<void> Demo::settle() {
+  const Instant limit = store_->instant() + options_.lease + 10s;
+  const auto over = [this, limit] {
+    return store_->instant() > limit ||
+           std::all_of(gone_.begin(), gone_.end(), [](const Gone& gone) { return gone.over; });
+  };
+  return until(over, options_.lease + 20s, "time stood still");
+}
+
+// A worker that has its row in the table can be stopped in order, too.
+Result<void> Demo::await_registered() {
+  const auto all_there = [this] {
+    return std::all_of(workers_.begin(), workers_.end(), [this](const Worker& worker) {
+      if (worker.state != Worker::State::running) return true;
+      const auto row = store_->get(std::string(key_prefix::worker) + worker.name);
+      return row && row->has_value();
+    });
+  };
+  return until(all_there, 20s, "a worker did not register");
+}
+
 Result<void> Demo::act(DemoAct::Kind kind) {
   if (kind == DemoAct::Kind::start) {
     if (auto started = start_worker(); !started) return started;
     say("start " + workers_.back().name);
-    return {};
+    return await_registered();
   }
   Worker* victim = busiest();
   if (victim == nullptr) return fail(Code::internal, "no worker holds anything, so there is none to stop");
@@ -254,6 +281,7 @@ Demo::Worker* Demo::busiest() {
 
 Result<void> Demo::finish() {
   say("stop all");
+  stopping_all_ = true;
   for (Worker& worker : workers_) {
     if (worker.state != Worker::State::running) continue;
     worker.state = Worker::State::stopping;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "cli/output.hpp"
 
@@ -61,20 +62,23 @@ std::vector<std::string> render_picture(const DemoPicture& picture, Duration sin
 }
 
 void DemoView::write(const std::string& text) {
-  if (where_ == Where::nowhere) return;
+  if (where_ == Where::nowhere || text.empty()) return;
   std::FILE* file = where_ == Where::standard_output ? stdout : stderr;
   std::fwrite(text.data(), 1, text.size(), file);
   std::fflush(file);
 }
 
+std::string DemoView::erasure() {
+  const std::size_t lines = std::exchange(drawn_, 0);
+  return lines == 0 ? "" : "\x1b[" + std::to_string(lines) + "A\x1b[J";
+}
+
 void DemoView::clear() {
-  if (drawn_ > 0) write("\x1b[" + std::to_string(drawn_) + "A\x1b[J");
-  drawn_ = 0;
+  write(erasure());
 }
 
 void DemoView::line(const std::string& words) {
-  clear();
-  write(words + '\n');
+  write(erasure() + words + '\n');
 }
 
 void DemoView::event(Duration since_start, const std::string& words) {
@@ -84,8 +88,7 @@ void DemoView::event(Duration since_start, const std::string& words) {
 void DemoView::picture(const DemoPicture& picture, Duration since_start) {
   if (!redraws_) return;
   const auto lines = render_picture(picture, since_start, columns_, colours_);
-  clear();
-  std::string text;
+  std::string text = erasure();  // in one write with what follows, so that nothing flickers
   for (const std::string& each : lines) text += each + '\n';
   write(text);
   drawn_ = lines.size();

@@ -41,6 +41,7 @@ class DemoView {
 
  private:
   void write(const std::string& text);
+  [[nodiscard]] std::string erasure();  ///< what takes the picture away
 
   Where where_;
   bool redraws_;

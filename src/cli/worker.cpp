@@ -6,6 +6,7 @@
 #include "holdfast/fleet.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/log.hpp"
+#include "sink/make_sink.hpp"
 
 namespace holdfast::cli {
 
@@ -25,6 +26,7 @@ Result<void> run_worker(WorkerSettings& settings) {
   if (const auto level = runtime::parse_log_level(options.log_level); !level) {
     return tl::unexpected<Error>(Error(Code::usage, "--log-level: " + level.error().detail));
   }
+  if (auto checked = sink::check_sink_spec(settings.sink); !checked) return checked;
   {
     // Made here, and let go of, so that the first worker on a fresh machine needs no other command before it.
     const auto session = StoreSession::open(options.store, StoreSession::Create::if_sqlite);
@@ -53,10 +55,10 @@ void add_worker(Setup setup) {
   LeaseOptions& lease = fleet.lease;
   add_store(app, fleet.store);
   add_text(app, "--sink", "SINK", settings->sink,
-           "where messages go: ndjson:DIR or stdout; docs/sinks.md has the rest")
+           "where messages go: stdout, or ndjson:DIR[?fsync=always|interval|never&rotate=64MiB]")
       .required();
   add_text(app, "--id", "NAME", fleet.id, "this worker's name; without it the host's name and the process id");
-  add_number(app, "--max-connections", settings->max_connections, 0, 1'000'000, "how many it holds at most");
+  add_number(app, "--max-connections", settings->max_connections, 1, 1'000'000, "how many it holds at most");
   add_duration(app, "--lease", lease.lease, "how long a lease lasts without being renewed");
   add_duration(app, "--renew", lease.renew_every, "how often each is renewed", "a quarter of the lease");
   add_duration(app, "--margin", lease.margin, "how long before its end nothing is done under it any more",
