@@ -76,8 +76,6 @@ Result<void> run_demo_command(DemoSettings& settings) {
   settings.demo.seconds = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(settings.seconds));
   DemoView view = make_view(settings);
   if (auto checked = check_demo(settings.demo); !checked) return checked;
-  view.line(std::to_string(settings.workers) + " workers, " + std::to_string(settings.connections) +
-            " connections to a feed, all of them processes of this machine sharing one SQLite file.");
   const auto result = run_demo(settings.demo, view);
   if (!result) return tl::unexpected<Error>(result.error());
   for (const std::string& line : summary(settings, *result)) view.line(line);

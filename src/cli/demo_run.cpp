@@ -136,6 +136,8 @@ Result<DemoResult> Demo::run() {
 }
 
 Result<void> Demo::prepare() {
+  view_.line(plural(options_.workers, "worker") + " and " + plural(options_.connections, "connection") +
+             " to a feed: processes of this machine that share one SQLite file.");
   auto store = StoreSession::open(store_url_, StoreSession::Create::always);
   if (!store) return pass(store.error());
   store_ = std::move(*store);
@@ -415,14 +417,14 @@ std::vector<DemoAct> demo_plan(const DemoOptions& options) {
 }
 
 Result<void> check_demo(const DemoOptions& options) {
-  LeaseOptions lease;
-  lease.lease = options.lease;
-  if (const auto terms = make_terms(lease); !terms) return pass(terms.error());
   if (options.lease < 500ms || options.lease > 60s) {
     return fail(Code::usage,
                 "--lease must be from 500ms to 60s here: shorter ones trip over a busy machine, longer "
                 "ones try your patience");
   }
+  LeaseOptions lease;
+  lease.lease = options.lease;
+  if (const auto terms = make_terms(lease); !terms) return pass(terms.error());
   // The crash has half of the time to be got over, so that the stop after it is a case of its own.
   const Duration least = (options.lease + crash_allowance) * 2;
   if (options.seconds < least) {

@@ -48,7 +48,6 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t col
 }
 
 HelpFormat::HelpFormat() {
-  label("Subcommands", "Commands");
   label("Positionals", "Arguments");
 }
 

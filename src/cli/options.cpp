@@ -142,6 +142,7 @@ CLI::Option& add_arguments(CLI::App& app, const std::string& name, std::vector<s
 
 CLI::App& add_command(Setup setup, const CommandText& text, Action action) {
   CLI::App* app = setup.parent.add_subcommand(text.name, text.description);
+  app->group("Commands");
   std::string example = "  $ holdfast ";
   for (const char c : text.example) example += c == '\n' ? std::string("\n  $ holdfast ") : std::string(1, c);
   app->footer("Example:\n" + example + "\n\nExit codes:\n  0  fine\n  1  " + text.exit_codes +

@@ -54,6 +54,7 @@ Program::Program() {
   const Setup setup{root, chosen};
   add_init(setup);
   CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
+  conn->group("Commands");
   conn->footer(
       "Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
   const Setup conn_setup{*conn, chosen};

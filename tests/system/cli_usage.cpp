@@ -30,7 +30,9 @@ TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {
     EXPECT_EQ(ended.err, "") << path;
     EXPECT_THAT(ended.out, HasSubstr("Usage: holdfast" + (path.empty() ? "" : " " + path)));
     EXPECT_THAT(ended.out, HasSubstr("$ holdfast "));
-    if (path != "conn") EXPECT_THAT(ended.out, HasSubstr("Exit codes:\n  0  fine\n  1  "));
+    if (path != "conn") {
+      EXPECT_THAT(ended.out, HasSubstr("Exit codes:\n  0  fine\n  1  "));
+    }
     std::istringstream lines(ended.out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
   }
@@ -97,7 +99,7 @@ TEST(CliUsage, what_makes_no_sense_is_told_in_one_line_with_code_2) {
       {{"conn", "add", "a b", "--url", "ws://h/"}, "has a blank"},
       {{"conn", "add", "a", "--url", "ws://h/", "--header", "nocolon"}, "--header needs a name, a colon and a value"},
       {{"conn", "add", "a", "--url", "ws://h/", "--seq-pointer", "seq"}, "seq.pointer"},
-      {{"conn", "add", "a", "--url", "ws://h/", "--resume-message", "{nonsense}"}, "resume.message"},
+      {{"conn", "add", "a", "--url", "ws://h/", "--resume-message", "{nonsense}"}, "unknown placeholder {nonsense}"},
       {{"conn", "rm"}, "NAME is required"},
   };
   for (const auto& [arguments, part] : cases) {
