@@ -102,7 +102,7 @@ void add_demo(Setup setup) {
   DemoOptions& demo = settings->demo;
   add_number(app, "--workers", settings->workers, 1, 20, "how many to begin with; at least one more joins later");
   add_number(app, "--connections", settings->connections, 1, 5'000, "how many they share");
-  add_decimal(app, "--rate", demo.rate, 0.1, 1'000, "messages per second of each");
+  add_decimal(app, "--rate", demo.rate, 1, 1'000, "messages per second of each");
   add_duration(app, "--lease", demo.lease, "how long a lease lasts: a crash takes that long to be noticed");
   add_decimal(app, "--seconds", settings->seconds, 1, 3'600, "how long the feed speaks");
   add_switch(app, "--json", settings->json, "print the result as one JSON object");

@@ -425,8 +425,9 @@ Result<void> check_demo(const DemoOptions& options) {
   LeaseOptions lease;
   lease.lease = options.lease;
   if (const auto terms = make_terms(lease); !terms) return pass(terms.error());
-  // The crash has half of the time to be got over, so that the stop after it is a case of its own.
-  const Duration least = (options.lease + crash_allowance) * 2;
+  // The crash, and the next message after it, have half of the time to be got over, so that the stop after it is a
+  // case of its own.
+  const Duration least = (options.lease + crash_allowance + part(1s, 1 / options.rate)) * 2;
   if (options.seconds < least) {
     const auto needed = std::chrono::ceil<std::chrono::seconds>(least).count();
     return fail(Code::usage, "--seconds is too short for a lease of " + runtime::write_duration(options.lease) +

@@ -239,7 +239,7 @@ TEST(DemoCheck, refuses_in_a_sentence_what_cannot_prove_anything) {
   EXPECT_TRUE(check_demo(options));
   options.seconds = 5s;
   ASSERT_FALSE(check_demo(options));
-  EXPECT_THAT(check_demo(options).error().detail, HasSubstr("use 9 or more"));
+  EXPECT_THAT(check_demo(options).error().detail, HasSubstr("use 10 or more"));
   options = {};
   options.lease = 10ms;
   ASSERT_FALSE(check_demo(options));
