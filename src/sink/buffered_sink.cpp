@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t linger_bytes = std::size_t{256} << 10U;  // with this much, gathering more gains nothing
 constexpr std::size_t spares_max = 32;  // chunks are kept, so that a steady load allocates nothing,
 constexpr std::size_t spare_bytes_max = std::size_t{512} << 10U;  // but for those that a burst has blown up
-constexpr Duration for_ever = std::chrono::hours(1);  // then it looks again
+constexpr Duration for_ever = std::chrono::hours(1);              // then it looks again
 
 }  // namespace
 
