@@ -30,6 +30,16 @@ Duration limit_of_one_try(const LeaseTerms& terms) {
   return std::clamp<Duration>(room / 2, milliseconds(10), std::chrono::seconds(5));
 }
 
+/// Renewals fall due at so many instants of an interval at least, and at most 50 ms apart: far enough apart that
+/// those which fall together are worth sharing a commit and a wake-up, close enough that none of them is a crowd
+/// (F16).
+constexpr int phases_min = 25;
+constexpr Duration phase_step_max = milliseconds(50);
+
+Duration step_between_phases(const LeaseTerms& terms) {
+  return std::clamp<Duration>(terms.renew_every / phases_min, milliseconds(1), phase_step_max);
+}
+
 bool still_wanted(const Row* row) {
   return row == nullptr || row->text(attribute::desired_state) == state::started;
 }
@@ -58,7 +68,9 @@ Keeper::Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& ra
       random_(random),
       belief_(terms.lease - terms.margin),
       lease_(std::chrono::ceil<milliseconds>(terms.lease)),
-      try_limit_(limit_of_one_try(terms)) {
+      try_limit_(limit_of_one_try(terms)),
+      phase_step_(step_between_phases(terms)),
+      phase_offset_(random.between(Duration::zero(), phase_step_ - Duration(1))) {
   HOLDFAST_ASSERT(belief_ > Duration::zero() && terms.renew_every > Duration::zero(), "terms come from make_terms()");
   HOLDFAST_ASSERT(!owner_.value.empty(), "an owner without a name would look like nobody");
 }
@@ -79,12 +91,17 @@ bool Keeper::claim(const Candidate& candidate, Now now) {
   lease.state = State::claiming;
   // A claim that is settled later than this could not be believed in any more, whichever of its tries it was.
   lease.until = now.instant + belief_;
-  lease.phase = Duration(
-      static_cast<Duration::rep>(stable_hash(lease.key) % static_cast<std::uint64_t>(terms_.renew_every.count())));
+  lease.phase = phase_of(lease.key);
   slots_.emplace(lease.key, slot);
   ++used_;
   ask_write(slot);
   return true;
+}
+
+/// One of a few instants of the interval, for ever the same for a key; the offset tells Keepers apart.
+Duration Keeper::phase_of(std::string_view key) const {
+  const auto phases = static_cast<std::uint64_t>(std::max<Duration::rep>(terms_.renew_every / phase_step_, 1));
+  return phase_offset_ + phase_step_ * static_cast<Duration::rep>(stable_hash(key) % phases);
 }
 
 Slot Keeper::take_slot() {
@@ -291,7 +308,7 @@ void Keeper::renewal_answered(Slot slot, Outcome outcome, const Row* row, Now no
 
 void Keeper::renewed(Slot slot, Instant counted_from, const Row* row, Now now) {
   Lease& lease = leases_[slot];
-  lease.checkpointed = std::max(lease.checkpointed, lease.carried);
+  note_checkpoint(lease, row);
   begin_write(lease);
   ask_write_at(slot, next_phase(lease, lease.sent));
   if (now.instant >= lease.until) return;  // too late: poll() says so, nothing brings a belief back (S7)
@@ -307,11 +324,18 @@ void Keeper::renewed(Slot slot, Instant counted_from, const Row* row, Now now) {
   if (!still_wanted(row)) stop(slot, LossReason::stopped, now);
 }
 
+/// What the row says, not what was sent last: of several tries an earlier one, with less, may be the one that
+/// counted.
+void Keeper::note_checkpoint(Lease& lease, const Row* row) {
+  lease.checkpointed =
+      std::max(lease.checkpointed, row != nullptr ? row->number(attribute::last_seq) : lease.carried);
+}
+
 void Keeper::release_answered(Slot slot, Outcome outcome, const Row* row, Now now) {
   Lease& lease = leases_[slot];
   if (lease.sent_kind != LeaseWrite::Kind::release) {
     // The write that was on its way when the resource ended; now the release may go (F5).
-    if (outcome == Outcome::applied) lease.checkpointed = std::max(lease.checkpointed, lease.carried);
+    if (outcome == Outcome::applied) note_checkpoint(lease, row);
     begin_write(lease);
     if (outcome == Outcome::conflict && !still_ours(lease, row)) {
       end(slot, Ending::released);

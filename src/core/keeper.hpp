@@ -65,6 +65,10 @@ struct KeeperLimits {
 /// poll() must have been read before the request of a `write` leaves, since belief counts from it (S4): read the
 /// clocks anew for each poll() or after work that took long.
 ///
+/// Renewals keep a phase within the interval, stable for each key and spread evenly, so that leases that were won
+/// together are not renewed together (F16). The phases are few (25 to 100 for leases of up to 20 s, at most 50 ms
+/// apart): what is due at one instant is handed out together, and can share a commit.
+///
 /// Of the row the Keeper keeps only what it needs. The shell keeps the newest row that it handed to on_write() for a
 /// slot: that is the row that `start` and `stop` refer to (URL, options, last_seq).
 ///
@@ -177,6 +181,7 @@ class Keeper {
     Slot tail = none;
   };
 
+  [[nodiscard]] Duration phase_of(std::string_view key) const;
   [[nodiscard]] Slot take_slot();
   void fire(Slot slot, Now now);
   std::optional<Action> take_loss();
@@ -196,6 +201,7 @@ class Keeper {
   void end(Slot slot, Ending ending);
   void leave_held(Lease& lease);
 
+  static void note_checkpoint(Lease& lease, const Row* row);
   static void begin_write(Lease& lease);      // a new logical write: a new attempt
   void ask_write(Slot slot);                  // as soon as there is room in flight
   void ask_write_at(Slot slot, Instant due);  // later
@@ -214,6 +220,8 @@ class Keeper {
   const Duration belief_;  // lease − margin
   const std::chrono::milliseconds lease_;
   const Duration try_limit_;  // for one try of a write
+  const Duration phase_step_;
+  const Duration phase_offset_;
   std::deque<Lease> leases_;  // a deque: keys are viewed from outside, so leases stay where they are
   std::vector<Slot> free_;
   std::unordered_map<std::string_view, Slot> slots_;  // looked up by key only, never walked

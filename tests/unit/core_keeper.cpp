@@ -95,7 +95,10 @@ TEST_F(KeeperTest, a_claim_makes_the_row_ours_and_belief_counts_from_before_it_w
   const Action write = only(Kind::write);
   advance(3s);  // the store is slow
   answer(write, carry_out(write));
-  const Action start = only(Kind::start);
+  const auto actions = poll();  // the first renewal may be due already
+  ASSERT_FALSE(actions.empty());
+  const Action& start = actions.front();
+  ASSERT_EQ(start.kind, Kind::start);
   EXPECT_EQ(start.until, sent + 18s);
   EXPECT_EQ(start.epoch, Epoch{1});
   EXPECT_EQ(start.last_seq, 41);
@@ -400,6 +403,26 @@ TEST_F(KeeperTest, a_store_that_never_answers_does_not_hold_a_slot_for_ever) {
   EXPECT_EQ(keeper_.in_flight(), 0U);
 }
 
+TEST_F(KeeperTest, what_an_earlier_try_had_stored_is_known_and_the_rest_goes_with_the_next_renewal) {
+  const Slot slot = hold();
+  keeper_.progress(slot, 5);
+  const Action first = renewal();
+  EXPECT_EQ(first.write.last_seq, 5);
+  (void)carry_out(first);
+  answer(first, Outcome::unknown);
+  keeper_.progress(slot, 9);
+  // An expiry above all of ours: the second try meets the first one's row.
+  table_.row("CONN#a").attributes["lease_expires_at_ms"] = Value(row_expiry() + 3'600'000);
+  const Action second = renewal();
+  EXPECT_EQ(second.write.last_seq, 9);
+  const auto answered = carry_out(second);
+  ASSERT_EQ(answered.outcome, Outcome::conflict);
+  answer(second, answered);
+  EXPECT_EQ(keeper_.counters().settled, 1U);
+  (void)only(Kind::extend);
+  EXPECT_EQ(renewal().write.last_seq, 9) << "the row says 5";
+}
+
 // ---- Faults, by number ----
 
 class KeeperFaults : public KeeperTest {};
@@ -634,6 +657,56 @@ TEST(KeeperAtScale, f16_renewals_of_leases_that_were_won_together_spread_over_th
     EXPECT_GT(renewals, 130);
     EXPECT_LT(renewals, 270);
   }
+}
+
+/// A worker with many leases on virtual time in steps of 10 ms: how many renewals each step of one interval sends.
+std::map<Instant, int> renewals_in_one_interval(const LeaseTerms& terms, int leases, std::uint64_t seed) {
+  Random random(seed);
+  Keeper keeper(WorkerId("me"), terms, {static_cast<std::size_t>(leases), static_cast<std::size_t>(leases)}, random);
+  test::LeaseTable table;
+  Now now{Instant(1000s), WallTime(1'700'000'000'000ms)};
+  for (int i = 0; i < leases; ++i) {
+    EXPECT_TRUE(keeper.claim(*candidate_from(table.add("CONN#" + std::to_string(i))), now));
+  }
+  std::map<Instant, int> sent;
+  const Instant settled = now.instant + 2 * terms.renew_every;
+  for (; now.instant < settled + terms.renew_every; now.instant += 10ms, now.wall += 10ms) {
+    while (const auto action = keeper.poll(now)) {
+      if (action->kind != Kind::write) continue;
+      if (now.instant >= settled) ++sent[now.instant];
+      const auto answer = table.carry_out(render(action->write, WorkerId("me")));
+      keeper.on_write(action->slot, action->write_id, answer.outcome, answer.get(), now);
+    }
+  }
+  return sent;
+}
+
+TEST(KeeperAtScale, f16_renewals_come_in_many_small_groups_that_can_share_a_commit_each) {
+  struct Case {
+    LeaseTerms terms;
+    std::size_t groups;
+  };
+  const Case cases[] = {{*make_terms({.lease = 20s}), 100}, {*make_terms({.lease = 4s}), 25}};
+  for (const auto& [terms, groups] : cases) {
+    const std::map<Instant, int> sent = renewals_in_one_interval(terms, 2000, 1);
+    const int mean = 2000 / static_cast<int>(groups);
+    int total = 0;
+    for (const auto& [at, count] : sent) {
+      total += count;
+      EXPECT_LT(count, 3 * mean) << "no group is a crowd";
+    }
+    EXPECT_EQ(total, 2000);
+    EXPECT_LE(sent.size(), groups + 1) << "few instants, so that a commit is shared";
+    EXPECT_GT(sent.size(), groups * 9 / 10) << "but all over the interval";
+  }
+}
+
+TEST(KeeperAtScale, f16_two_workers_do_not_renew_at_the_same_instants) {
+  const LeaseTerms terms = *make_terms({.lease = 20s});
+  const auto ours = renewals_in_one_interval(terms, 500, 1);
+  const auto theirs = renewals_in_one_interval(terms, 500, 2);
+  const auto shared = std::ranges::count_if(ours, [&](const auto& group) { return theirs.contains(group.first); });
+  EXPECT_EQ(shared, 0);
 }
 
 TEST_F(KeeperFaults, f17_writes_are_pipelined_up_to_a_bound_and_the_earliest_belief_goes_first) {
