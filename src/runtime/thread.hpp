@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -55,6 +56,20 @@ class Mailbox {
     }
     ready_.notify_one();
     return true;
+  }
+
+  /// All of them at once, oldest first, with one wake-up. Those for which there is no room stay in `items`.
+  void push_all(std::vector<T>& items) {
+    {
+      const std::lock_guard lock(mutex_);
+      const std::size_t room = closed_ ? 0 : capacity_ - std::min(capacity_, items_.size());
+      const auto end = items.begin() + static_cast<std::ptrdiff_t>(std::min(room, items.size()));
+      if (end == items.begin()) return;
+      std::move(items.begin(), end, std::back_inserter(items_));
+      items.erase(items.begin(), end);
+      if (!waiting_) return;
+    }
+    ready_.notify_one();
   }
 
   /// Waits until there is something, or `wait` has passed, or wake() or close(); then moves up to `most` items,

@@ -74,6 +74,20 @@ TEST(Mailbox, full_refuses_and_leaves_the_item_to_its_owner) {
   EXPECT_TRUE(box.push(std::move(second)));
 }
 
+TEST(Mailbox, takes_many_at_once_as_far_as_there_is_room_and_leaves_the_rest_to_their_owner) {
+  Mailbox<int> box(4);
+  EXPECT_TRUE(box.push(1));
+  std::vector<int> more{2, 3, 4, 5, 6};
+  box.push_all(more);
+  EXPECT_EQ(more, (std::vector<int>{5, 6}));
+  std::vector<int> taken;
+  EXPECT_TRUE(box.take(taken, 10, 0ms));
+  EXPECT_EQ(taken, (std::vector<int>{1, 2, 3, 4}));
+  box.close();
+  box.push_all(more);
+  EXPECT_EQ(more, (std::vector<int>{5, 6})) << "closed, so nothing is taken";
+}
+
 TEST(Mailbox, closed_refuses_and_gives_out_what_it_holds_before_it_says_so) {
   Mailbox<int> box;
   box.push(1);

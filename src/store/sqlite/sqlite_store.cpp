@@ -104,11 +104,11 @@ class SqliteStore final : public RequestStore {
   void submit(std::shared_ptr<Operation> operation) override {
     // The timer depends on neither thread nor file: a stuck disk cannot hold up an answer.
     desk_.add(operation, [this, operation] { expire(operation); });
-    if (worker_->submit(operation) || !operation->withdraw()) return;
-    loop().post([self = self_, operation] {
-      const Error error(Code::exhausted, "too many requests wait for the store");
-      if (self->store == nullptr) return;
-      self->store->desk_.settle(operation, operation->failure(Outcome::throttled, error));
+    // What is asked in one turn of the loop goes over together: one wake-up of the thread, and one commit.
+    outbox_.push_back(std::move(operation));
+    if (outbox_.size() > 1) return;
+    loop().post([self = self_] {
+      if (self->store != nullptr) self->store->hand_over();
     });
   }
 
@@ -127,6 +127,16 @@ class SqliteStore final : public RequestStore {
   struct Self {
     SqliteStore* store;  // null once it is gone
   };
+
+  void hand_over() {
+    const auto self = self_;  // a handler may destroy the store
+    for (const auto& operation : worker_->submit(std::exchange(outbox_, {}))) {
+      if (!operation->withdraw()) continue;
+      const Error error(Code::exhausted, "too many requests wait for the store");
+      desk_.settle(operation, operation->failure(Outcome::throttled, error));
+      if (self->store == nullptr) return;
+    }
+  }
 
   void take(Answered& answers) {
     const auto self = self_;  // a handler may destroy the store
@@ -177,6 +187,7 @@ class SqliteStore final : public RequestStore {
   std::shared_ptr<ChangeFeed> feed_ = std::make_shared<ChangeFeed>(loop());
   std::function<void()> closed_;
   TimerId closing_timer_ = 0;
+  std::vector<std::shared_ptr<Operation>> outbox_;  // asked for in this turn of the loop
   // Tasks on the loop find the store through this, and nothing once it is gone.
   std::shared_ptr<Self> self_ = std::make_shared<Self>(Self{this});
   std::unique_ptr<SqliteWorker> worker_;  // last: its thread uses the feed

@@ -42,8 +42,9 @@ SqliteWorker::~SqliteWorker() {
   stop();
 }
 
-bool SqliteWorker::submit(std::shared_ptr<Operation> operation) {
-  return mailbox_.push(std::move(operation));
+std::vector<std::shared_ptr<Operation>> SqliteWorker::submit(std::vector<std::shared_ptr<Operation>> operations) {
+  mailbox_.push_all(operations);
+  return operations;
 }
 
 void SqliteWorker::stop() {

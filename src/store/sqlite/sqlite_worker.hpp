@@ -37,7 +37,8 @@ class SqliteWorker {
                std::function<void()> ended);
   ~SqliteWorker();
 
-  [[nodiscard]] bool submit(std::shared_ptr<Operation> operation);  ///< false: too many are waiting
+  /// Gives back those for which there is no room: too many are waiting.
+  [[nodiscard]] std::vector<std::shared_ptr<Operation>> submit(std::vector<std::shared_ptr<Operation>> operations);
   /// Finishes the transaction that it is in, drops what was withdrawn, ends. Does not wait for that.
   void stop();
   void listen() { mailbox_.wake(); }  ///< somebody listens to the feed from now on
