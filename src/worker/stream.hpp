@@ -39,7 +39,8 @@ class StreamGroup {
   [[nodiscard]] std::unique_ptr<Resource> make_stream();
 
   /// To be called from the sink's on_progress listener, for each group of that sink. Any thread; many calls in a
-  /// row cost one task on the loop. Not after the group was destroyed: close the sink first.
+  /// row cost one task on the loop, and none where no stream waits. Not after the group was destroyed: close the
+  /// sink first.
   void sink_progressed();
 
  private:
@@ -47,6 +48,7 @@ class StreamGroup {
   using Id = std::uint64_t;
   void wait_for_sink(Stream& stream);
   void forget(const Stream& stream);
+  void look_soon();
   void wake_waiting();
 
   Loop& loop_;
@@ -56,7 +58,10 @@ class StreamGroup {
   std::vector<Record> records_;  // of the read under way; empty between reads
   std::map<Id, Stream*> waiting_;
   Id last_id_ = 0;
-  std::atomic<bool> told_{false};  // a task is on its way
+  // A sink moves a hundred times a second and mostly nobody waits for it: then its news costs no task.
+  static constexpr unsigned awaited = 1;  // by someone in waiting_
+  static constexpr unsigned told = 2;     // since the last look
+  std::atomic<unsigned> sink_news_{0};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

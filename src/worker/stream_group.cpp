@@ -13,7 +13,10 @@ std::unique_ptr<Resource> StreamGroup::make_stream() {
 }
 
 void StreamGroup::sink_progressed() {
-  if (told_.exchange(true, std::memory_order_acq_rel)) return;
+  if (sink_news_.fetch_or(told, std::memory_order_acq_rel) == awaited) look_soon();
+}
+
+void StreamGroup::look_soon() {
   loop_.post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.expired()) wake_waiting();
   });
@@ -21,6 +24,8 @@ void StreamGroup::sink_progressed() {
 
 void StreamGroup::wait_for_sink(Stream& stream) {
   waiting_.emplace(stream.id_, &stream);
+  // What the sink did before it could know of this is found by looking once more.
+  if ((sink_news_.fetch_or(awaited, std::memory_order_acq_rel) & awaited) == 0) look_soon();
 }
 
 void StreamGroup::forget(const Stream& stream) {
@@ -29,7 +34,7 @@ void StreamGroup::forget(const Stream& stream) {
 
 void StreamGroup::wake_waiting() {
   // Cleared before looking: what the sink does from here on is told again.
-  told_.store(false, std::memory_order_release);
+  sink_news_.fetch_and(~told, std::memory_order_acq_rel);
   std::vector<Id> ids;
   for (const auto& [id, stream] : waiting_) ids.push_back(id);
   for (const Id id : ids) {
@@ -39,6 +44,7 @@ void StreamGroup::wake_waiting() {
     waiting_.erase(found);
     stream->sink_moved();  // waits again where it has to
   }
+  if (waiting_.empty()) sink_news_.fetch_and(~awaited, std::memory_order_acq_rel);
 }
 
 }  // namespace holdfast::worker

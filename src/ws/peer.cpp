@@ -14,6 +14,9 @@ namespace {
 /// What a peer may still send after the owner was told, before it is cut off.
 constexpr std::size_t discarded_bytes_max = std::size_t{1} << 20U;
 
+/// How much later than due a ping may go out, or a silence be noticed.
+constexpr Duration grid_max = std::chrono::milliseconds(50);
+
 Duration at_least_1_ms(Duration duration) {
   return std::max<Duration>(duration, std::chrono::milliseconds(1));
 }
@@ -171,7 +174,10 @@ void Peer::check_liveness(Instant now) {
 }
 
 void Peer::schedule_liveness() {
-  hub_->set_deadline(*this, std::min(next_ping_, last_heard_ + dead_after_));
+  // Looked at on a grid, which connections share: thousands of them need not wake the loop one by one.
+  const Instant due = std::min(next_ping_, last_heard_ + dead_after_);
+  const Duration grid = std::min(grid_max, std::min(ping_every_, dead_after_) / 16);
+  hub_->set_deadline(*this, Instant((due.time_since_epoch() / grid + 1) * grid));
 }
 
 // ---- reading

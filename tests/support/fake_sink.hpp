@@ -51,6 +51,8 @@ class FakeSink final : public Sink {
     behind_ = behind;
     tell();
   }
+  /// No longer behind, and nobody is told of it.
+  void catch_up_unheard() { behind_ = false; }
   void set_failure(std::optional<Error> failure) {
     failure_ = std::move(failure);
     tell();

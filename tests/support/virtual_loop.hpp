@@ -68,6 +68,10 @@ class VirtualLoop final : public Loop {
     return true;
   }
 
+  [[nodiscard]] std::size_t tasks() {
+    const std::lock_guard lock(mutex_);
+    return tasks_.size();
+  }
   [[nodiscard]] std::size_t timers() const { return timers_.size(); }
 
  private:

@@ -294,6 +294,20 @@ TEST(Stream, a_sink_that_failed_is_not_waited_for) {
   EXPECT_EQ(rig.last_seq(), 0);
 }
 
+TEST(Stream, the_progress_of_a_sink_that_nobody_waits_for_costs_the_loop_nothing) {
+  StreamRig rig;
+  rig.start_open();
+  rig.net.receive("x");
+  rig.loop.settle();
+  rig.sink.acknowledge_all();
+  EXPECT_EQ(rig.loop.tasks(), 0U);
+  rig.sink.set_behind(true);
+  rig.net.receive("y");
+  rig.loop.settle();
+  rig.sink.set_behind(false);
+  EXPECT_EQ(rig.loop.tasks(), 1U) << "now there is one that waits";
+}
+
 TEST(Stream, a_stream_may_be_destroyed_in_any_state_and_leaves_nothing_behind) {
   for (int state = 0; state < 7; ++state) {
     StreamRig rig;

@@ -225,6 +225,18 @@ TEST(Faults, f39_while_the_sink_is_behind_the_socket_is_not_read) {
   EXPECT_EQ(rig.status(), "flowing");
 }
 
+TEST(Faults, f39_a_sink_that_caught_up_just_before_the_stream_began_to_wait_is_not_waited_for_for_ever) {
+  StreamRig rig;
+  rig.start_open();
+  rig.sink.set_behind(true);
+  rig.loop.settle();
+  rig.net.receive("x");
+  ASSERT_TRUE(rig.net.peer().paused);
+  rig.sink.catch_up_unheard();  // what it told, it told before there was anyone to hear it
+  rig.loop.settle();
+  EXPECT_FALSE(rig.net.peer().paused);
+}
+
 TEST(Faults, f39_a_connection_that_opens_while_the_sink_is_behind_is_not_read_either) {
   StreamRig rig;
   rig.sink.set_behind(true);
