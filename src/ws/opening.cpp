@@ -211,22 +211,24 @@ void Opening::start_tls() {
   step_tls();
 }
 
+bool Opening::waits_for(Transfer::Kind kind) {
+  if (kind != Transfer::Kind::want_read && kind != Transfer::Kind::want_write) return false;
+  peer_.socket().end_turn();
+  if (kind == Transfer::Kind::want_read) {
+    peer_.wait_for_read();
+  } else {
+    peer_.wait_for_write();
+  }
+  return true;
+}
+
 void Opening::step_tls() {
   const Transfer step = peer_.socket().handshake();
+  if (waits_for(step.kind)) return;
+  if (step.kind == Transfer::Kind::some) return start_upgrade();
   const std::string where = options_.url.authority();
-  switch (step.kind) {
-    case Transfer::Kind::some:
-      return start_upgrade();
-    case Transfer::Kind::want_read:
-      peer_.socket().end_turn();
-      return peer_.wait_for_read();
-    case Transfer::Kind::want_write:
-      peer_.socket().end_turn();
-      return peer_.wait_for_write();
-    case Transfer::Kind::ended:
-      return fail(Code::unavailable, where + " ended the connection during the TLS handshake");
-    case Transfer::Kind::failed:
-      break;
+  if (step.kind == Transfer::Kind::ended) {
+    return fail(Code::unavailable, where + " ended the connection during the TLS handshake");
   }
   if (!tls_report_.trouble.empty()) return fail(Code::denied, where + ": " + tls_report_.trouble);
   fail(Code::unavailable, "no TLS with " + where + ": " + peer_.socket().trouble());
@@ -243,21 +245,9 @@ void Opening::start_upgrade() {
 void Opening::send_request() {
   while (request_sent_ < request_.size()) {
     const Transfer sent = peer_.socket().write(std::string_view(request_).substr(request_sent_));
-    switch (sent.kind) {
-      case Transfer::Kind::some:
-        request_sent_ += sent.bytes;
-        break;
-      case Transfer::Kind::want_write:
-        peer_.socket().end_turn();
-        return peer_.wait_for_write();
-      case Transfer::Kind::want_read:
-        peer_.socket().end_turn();
-        return peer_.wait_for_read();
-      case Transfer::Kind::ended:
-      case Transfer::Kind::failed:
-        return fail(Code::unavailable,
-                    "during the upgrade at " + options_.url.authority() + " " + peer_.socket().trouble());
-    }
+    if (waits_for(sent.kind)) return;
+    if (sent.kind != Transfer::Kind::some) return fail_upgrade();
+    request_sent_ += sent.bytes;
   }
   // TLS may have received more than its handshake.
   read_response();
@@ -265,28 +255,18 @@ void Opening::send_request() {
 
 void Opening::read_response() {
   Hub& hub = peer_.hub();
-  for (;;) {
+  auto state = ResponseReader::State::more;
+  while (state == ResponseReader::State::more) {
     const Transfer got = peer_.socket().read(hub.buffer(), hub.buffer_bytes(), true);
-    ResponseReader::State state{};
-    switch (got.kind) {
-      case Transfer::Kind::some:
-        state = response_->feed({hub.buffer(), got.bytes});
-        break;
-      case Transfer::Kind::ended:
-        state = response_->finish();
-        break;
-      case Transfer::Kind::want_read:
-        peer_.socket().end_turn();
-        return peer_.wait_for_read();
-      case Transfer::Kind::want_write:
-        peer_.socket().end_turn();
-        return peer_.wait_for_write();
-      case Transfer::Kind::failed:
-        return fail(Code::unavailable,
-                    "during the upgrade at " + options_.url.authority() + " " + peer_.socket().trouble());
-    }
-    if (state != ResponseReader::State::more) return settle(state);
+    if (waits_for(got.kind)) return;
+    if (got.kind == Transfer::Kind::failed) return fail_upgrade();
+    state = got.kind == Transfer::Kind::ended ? response_->finish() : response_->feed({hub.buffer(), got.bytes});
   }
+  settle(state);
+}
+
+void Opening::fail_upgrade() {
+  fail(Code::unavailable, "during the upgrade at " + options_.url.authority() + " " + peer_.socket().trouble());
 }
 
 void Opening::settle(ResponseReader::State state) {

@@ -53,6 +53,9 @@ class Opening {
   void read_response();
   void settle(ResponseReader::State state);
   void settle_late();
+  void fail_upgrade();
+  /// Whether the socket wants something before it can go on; then this waits for it.
+  bool waits_for(Transfer::Kind kind);
 
   void enter(Phase phase, Duration limit);
   void fail(Code code, std::string detail);

@@ -1,15 +1,16 @@
 // The parser of frames must not read outside its input, and must find the same things wherever the stream is cut.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz/check.hpp"
 #include "ws/frame.hpp"
 
 namespace {
 
+using holdfast::fuzz::check;
 using holdfast::ws::Assembled;
 using holdfast::ws::Found;
 using holdfast::ws::FrameReader;
@@ -32,10 +33,6 @@ void feed(FrameReader& reader, std::string_view bytes, std::vector<Event>& event
     if (found.kind == Found::Kind::nothing) return;
     events.push_back({found.kind, found.binary, found.code, std::string(found.data)});
   }
-}
-
-void check(bool holds) {
-  if (!holds) std::abort();
 }
 
 }  // namespace

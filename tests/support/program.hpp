@@ -49,6 +49,8 @@ class Program {
   Result<runtime::Child> start(const std::vector<std::string>& arguments) {
     return start({HOLDFAST_PROGRAM}, arguments);
   }
+  /// The same for any command, for what has to be wrapped around the program.
+  Result<runtime::Child> start_command(std::vector<std::string> command) { return start(std::move(command), {}); }
 
   [[nodiscard]] std::string read(const std::string& name) const {
     std::ifstream input(file(name));

@@ -35,6 +35,77 @@ TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hol
   expect_no_hole();
 }
 
+// A small file system of our own, in a mount namespace that ends with the process that keeps it.
+class WorkerOnASmallDisk : public WorkerTroubles {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(program.file("disk"));
+    runtime::SpawnOptions options;
+    options.arguments = {"unshare", "--map-root-user",
+                         "--mount", "sh",
+                         "-c",      "mount -t tmpfs -o size=1m small disk && echo mounted && exec sleep 600"};
+    options.directory = program.folder().path().string();
+    options.output = runtime::SpawnOptions::Output::pipe;
+    options.errors_to_output = true;
+    options.dies_with_parent = true;
+    auto child = runtime::spawn(options);
+    ASSERT_TRUE(child) << child.error().detail;
+    keeper_ = *std::move(child);
+    const auto line = keeper_.read_line(generous);
+    if (!line || *line != "mounted") GTEST_SKIP() << "no namespaces for an ordinary user here: " << line.value_or("");
+    std::filesystem::create_directory_symlink(on_disk(""), program.file("seen"));
+  }
+  [[nodiscard]] std::string on_disk(const std::string& name) const {
+    return "/proc/" + std::to_string(keeper_.pid()) + "/root" + program.file("disk/") + name;
+  }
+  /// Writes until nothing more goes on it, then gives `left` bytes back.
+  void fill_disk(std::uintmax_t left) {
+    std::ofstream filler(on_disk("filler"), std::ios::binary);
+    const std::string block(4096, 'x');
+    while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+    filler.close();
+    std::filesystem::resize_file(on_disk("filler"), std::filesystem::file_size(on_disk("filler")) - left);
+  }
+  runtime::Child worker_on_disk() {
+    const std::string keeper = std::to_string(keeper_.pid());
+    auto child = program.start_command(
+        {"nsenter", "--target", keeper, "--user", "--preserve-credentials", "--mount",
+         "--wd=" + program.folder().path().string(), HOLDFAST_PROGRAM, "worker", "--id", "w", "--lease", "2s",
+         "--sink", "ndjson:" + program.file("disk") + "?fsync=never", "--sink-patience", "2s", "--report", "w.json"});
+    return child ? *std::move(child) : runtime::Child{};
+  }
+
+  /// The highest seq on the disk, by connection.
+  [[nodiscard]] std::map<std::string, std::int64_t> newest_written() const {
+    std::map<std::string, std::int64_t> newest;
+    for (const Line& line : lines("seen")) newest[line.connection] = std::max(newest[line.connection], line.seq);
+    return newest;
+  }
+
+  runtime::Child keeper_;
+};
+
+TEST_F(WorkerOnASmallDisk, when_it_is_full_nothing_is_held_or_checkpointed_and_with_room_again_it_goes_on) {
+  add_streams(2, feed());
+  fill_disk(64 * 1024);
+  runtime::Child holder = worker_on_disk();
+  ASSERT_TRUE(wait_until([&] { return lines("seen").size() > 20; }));
+  ASSERT_TRUE(wait_until([&] { return text("s0", "lease") == "free" && text("s1", "lease") == "free"; }));
+  EXPECT_TRUE(holder.running());
+  auto written = newest_written();
+  for (const std::string id : {"s0", "s1"}) {
+    EXPECT_LE(shown(id).at("last_seq").as_int64(), written[id]) << "S9: what was not written is not acknowledged";
+  }
+  std::filesystem::remove(on_disk("filler"));
+  for (const std::string id : {"s0", "s1"}) {
+    ASSERT_TRUE(wait_until([&] { return newest_written()[id] > written[id]; })) << id;
+  }
+  holder.kill(SIGTERM);
+  EXPECT_EQ(holder.wait(generous), (runtime::Exit{0, 0}));
+  expect_no_hole("seen");
+}
+
 TEST_F(WorkerTroubles, a_database_that_another_program_locks_for_a_while_costs_no_lease) {
   add_streams(2, feed());
   runtime::Child holder =
