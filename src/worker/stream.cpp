@@ -298,8 +298,7 @@ void Stream::ended(const ConnectionEnd& end, const std::string& what) {
 
 /// Destroys the connection, if there is one: the socket is closed at once, without a word.
 void Stream::cut() {
-  if (reading_) group_.records_.clear();
-  reading_ = false;
+  group_.drop_records_of(*this);
   connection_.reset();
   group_.forget(*this);
 }

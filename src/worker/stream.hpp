@@ -48,6 +48,7 @@ class StreamGroup {
   using Id = std::uint64_t;
   void wait_for_sink(Stream& stream);
   void forget(const Stream& stream);
+  void drop_records_of(const Stream& stream);
   void look_soon();
   void wake_waiting();
 
@@ -55,7 +56,9 @@ class StreamGroup {
   ws::Connector& connector_;
   Sink& sink_;
   SeqReader seq_reader_;
-  std::vector<Record> records_;  // of the read under way; empty between reads
+  // Of the read under way, empty between reads: they point into the reader's buffers, and end with it.
+  std::vector<Record> records_;
+  const Stream* reader_ = nullptr;
   std::map<Id, Stream*> waiting_;
   Id last_id_ = 0;
   // A sink moves a hundred times a second and mostly nobody waits for it: then its news costs no task.
@@ -157,7 +160,6 @@ class Stream final : public Resource, private ws::Events {
   bool paused_ = false;
   bool silent_ = false;
   bool delivered_ = false;  // something new since the connection was opened
-  bool reading_ = false;    // between the first message of a read and its end: group_.records_ is ours
   bool shows_repeats_ = false;
   Instant data_at_{};  // when the last message was passed on, or the connection opened
   WallTime batch_at_{};

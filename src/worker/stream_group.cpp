@@ -32,6 +32,13 @@ void StreamGroup::forget(const Stream& stream) {
   waiting_.erase(stream.id_);
 }
 
+/// Whatever ends a stream in the middle of a read, the next one on this loop finds nothing of it (S7).
+void StreamGroup::drop_records_of(const Stream& stream) {
+  if (reader_ != &stream) return;
+  records_.clear();
+  reader_ = nullptr;
+}
+
 void StreamGroup::wake_waiting() {
   // Cleared before looking: what the sink does from here on is told again.
   sink_news_.fetch_and(~told, std::memory_order_acq_rel);

@@ -14,7 +14,7 @@ constexpr std::size_t records_max = 1024;  // handed over at once, so that tiny 
 
 void Stream::on_message(const ws::Message& message) {
   if (phase_ != Phase::open) return;  // being stopped: what comes now will be sent again to the successor
-  reading_ = true;
+  group_.reader_ = this;
   if (!seq_pointer_) {
     add(message, sequence_.next());
   } else if (const auto seq = message.binary ? std::nullopt : group_.seq_reader_.read(message.data, *seq_pointer_);
@@ -37,7 +37,7 @@ void Stream::on_message(const ws::Message& message) {
 }
 
 void Stream::on_batch_end() {
-  if (phase_ != Phase::open || !std::exchange(reading_, false)) return;
+  if (phase_ != Phase::open || group_.reader_ != this) return;
   hand_over();
 }
 
@@ -72,7 +72,8 @@ void Stream::add_gap(std::int64_t from, std::int64_t to) {
 
 /// The records of this read, or of its first part, go to the sink.
 void Stream::hand_over() {
-  if (!holds()) return lease_over();  // S7: the last look before the effect
+  if (!holds()) return lease_over();  // S7: the last look before the effect; cut() drops the records
+  group_.reader_ = nullptr;
   const bool fresh = batch_.messages > 0;
   Mark mark;
   if (!group_.records_.empty()) {

@@ -26,6 +26,29 @@ TEST(Faults, f01_a_stream_whose_lease_ended_while_it_was_frozen_gives_nothing_to
   EXPECT_EQ(rig.status(), "stopped");
 }
 
+TEST(Faults, f01_what_a_stream_could_not_hand_over_is_not_handed_over_by_the_next_on_its_loop) {
+  StreamRig rig;
+  rig.hold_for(10s);
+  rig.start_open(StreamRig::with_seq());
+  const auto frozen = rig.net.peers.back();
+  auto next = rig.group.make_stream();
+  Row row = StreamRig::row(StreamRig::with_seq());
+  row.key = "CONN#b";
+  next->start({ConnectionId("b"), row, std::make_shared<LeaseGuard>(Epoch{3}, rig.loop.instant() + 1h)});
+  rig.loop.settle();
+  rig.net.open();
+
+  frozen->events->on_message({false, R"({"seq":1})"});
+  rig.loop.freeze(11s);
+  frozen->events->on_batch_end();
+  rig.net.receive_seq(5);
+
+  ASSERT_EQ(rig.sink.records.size(), 1U) << "only what the stream that still holds its lease has read";
+  EXPECT_EQ(rig.sink.records[0].connection, "b");
+  EXPECT_EQ(rig.sink.records[0].epoch, Epoch{3});
+  EXPECT_EQ(rig.sink.records[0].seq, 5);
+}
+
 TEST(Faults, f01_the_socket_closes_when_the_belief_ends_whatever_store_and_network_do) {
   StreamRig rig;
   rig.hold_for(10s);
