@@ -30,11 +30,11 @@ Duration limit_of_one_try(const LeaseTerms& terms) {
   return std::clamp<Duration>(room / 2, milliseconds(10), std::chrono::seconds(5));
 }
 
-/// Renewals fall due at so many instants of an interval at least, and at most 50 ms apart: far enough apart that
+/// Renewals fall due at so many instants of an interval at least, and at most 100 ms apart: far enough apart that
 /// those which fall together are worth sharing a commit and a wake-up, close enough that none of them is a crowd
 /// (F16).
 constexpr int phases_min = 25;
-constexpr Duration phase_step_max = milliseconds(50);
+constexpr Duration phase_step_max = milliseconds(100);
 
 Duration step_between_phases(const LeaseTerms& terms) {
   return std::clamp<Duration>(terms.renew_every / phases_min, milliseconds(1), phase_step_max);

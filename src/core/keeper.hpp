@@ -66,7 +66,7 @@ struct KeeperLimits {
 /// clocks anew for each poll() or after work that took long.
 ///
 /// Renewals keep a phase within the interval, stable for each key and spread evenly, so that leases that were won
-/// together are not renewed together (F16). The phases are few (25 to 100 for leases of up to 20 s, at most 50 ms
+/// together are not renewed together (F16). The phases are few (25 to 50 for leases of up to 20 s, at most 100 ms
 /// apart): what is due at one instant is handed out together, and can share a commit.
 ///
 /// Of the row the Keeper keeps only what it needs. The shell keeps the newest row that it handed to on_write() for a

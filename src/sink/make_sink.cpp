@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::string_view ndjson_prefix = "ndjson:";
 constexpr std::string_view stdout_name = "stdout";
-constexpr Duration linger_of_interval = std::chrono::milliseconds(20);
 constexpr std::uint64_t rotate_bytes_min = 4096;
 constexpr std::uint64_t buffer_bytes_min = std::uint64_t{64} << 10U;
 constexpr std::uint64_t buffer_bytes_max = std::uint64_t{4} << 30U;
@@ -100,8 +99,7 @@ Result<Spec> parse(std::string_view text) {
   }
   spec.ndjson.fsync = spec.sink.sync != Sync::never;
   // Nothing is acknowledged sooner by being written sooner.
-  if (spec.sink.sync == Sync::interval)
-    spec.sink.linger = std::min<Duration>(spec.sink.interval / 2, linger_of_interval);
+  if (spec.sink.sync == Sync::interval) spec.sink.linger = spec.sink.interval / 20;
   return spec;
 }
 
