@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/spawn.hpp"
+#include "support/places.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
@@ -28,7 +29,7 @@ class Program {
 
   /// Runs to the end. `input` becomes its standard input; `out` is where its standard output goes.
   Ended run(const std::vector<std::string>& arguments, const std::string& input = "", const std::string& out = "") {
-    std::vector<std::string> command{HOLDFAST_PROGRAM};
+    std::vector<std::string> command{program_file};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return run_command(command, input, out);
   }
@@ -46,9 +47,7 @@ class Program {
   }
 
   /// Starts it and leaves it running, its standard output to be read line by line.
-  Result<runtime::Child> start(const std::vector<std::string>& arguments) {
-    return start({HOLDFAST_PROGRAM}, arguments);
-  }
+  Result<runtime::Child> start(const std::vector<std::string>& arguments) { return start({program_file}, arguments); }
   /// The same for any command, for what has to be wrapped around the program.
   Result<runtime::Child> start_command(std::vector<std::string> command) { return start(std::move(command), {}); }
 

@@ -15,7 +15,7 @@ class Examples : public Processes {
  protected:
   runtime::Child example(const std::string& name, std::vector<std::string> more) {
     runtime::SpawnOptions options;
-    const auto programs = std::filesystem::path(HOLDFAST_PROGRAM).parent_path();
+    const auto programs = std::filesystem::path(program_file).parent_path();
     options.arguments = {(programs / ("example_" + name)).string()};
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     options.directory = program.folder().path().string();

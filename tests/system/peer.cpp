@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "support/places.hpp"
+
 namespace holdfast::test {
 namespace {
 
@@ -53,8 +55,7 @@ Peer::Peer(const std::string& program, Options options) : options_(std::move(opt
   const std::string interpreter = program.ends_with(".py") ? environment_or("HOLDFAST_PYTHON", "/usr/bin/python3")
                                                            : environment_or("HOLDFAST_NODE", "node");
   runtime::SpawnOptions spawn;
-  spawn.arguments = {interpreter, std::string(HOLDFAST_SOURCE_DIR) + "/tests/peers/" + program, "--host",
-                     options_.host};
+  spawn.arguments = {interpreter, std::string(source_folder) + "/tests/peers/" + program, "--host", options_.host};
   if (options_.tls) {
     certificate_ = make_certificate(folder_, "peer", options_.names, options_.days);
     spawn.arguments.insert(spawn.arguments.end(),

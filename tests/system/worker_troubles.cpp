@@ -71,8 +71,8 @@ class WorkerOnASmallDisk : public WorkerTroubles {
     const std::string keeper = std::to_string(keeper_.pid());
     auto child = program.start_command(
         {"nsenter", "--target", keeper, "--user", "--preserve-credentials", "--mount",
-         "--wd=" + program.folder().path().string(), HOLDFAST_PROGRAM, "worker", "--id", "w", "--lease", "2s",
-         "--sink", "ndjson:" + program.file("disk") + "?fsync=never", "--sink-patience", "2s", "--report", "w.json"});
+         "--wd=" + program.folder().path().string(), program_file, "worker", "--id", "w", "--lease", "2s", "--sink",
+         "ndjson:" + program.file("disk") + "?fsync=never", "--sink-patience", "2s", "--report", "w.json"});
     return child ? *std::move(child) : runtime::Child{};
   }
 

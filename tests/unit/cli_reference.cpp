@@ -4,12 +4,13 @@
 #include <iterator>
 
 #include "cli/program.hpp"
+#include "support/places.hpp"
 
 namespace holdfast::cli {
 namespace {
 
 TEST(CliReference, docs_cli_md_shows_the_help_of_every_command_as_it_is) {
-  std::ifstream input(HOLDFAST_SOURCE_DIR "/docs/cli.md");
+  std::ifstream input(std::string(test::source_folder) + "/docs/cli.md");
   const std::string page(std::istreambuf_iterator<char>(input), {});
   for (const std::string& path : command_paths()) {
     const std::string block =

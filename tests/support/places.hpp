@@ -1,0 +1,9 @@
+#pragma once
+
+namespace holdfast::test {
+
+// Where the build has put things; written by tests/CMakeLists.txt.
+extern const char* const program_file;   ///< the built `holdfast`
+extern const char* const source_folder;  ///< of this project
+
+}  // namespace holdfast::test
