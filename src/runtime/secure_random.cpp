@@ -4,8 +4,7 @@
 #include <openssl/rand.h>
 
 #include <cstring>
-
-#include "holdfast/assert.hpp"
+#include <stdexcept>
 
 namespace holdfast::runtime {
 
@@ -15,8 +14,10 @@ SecureRandom::~SecureRandom() {
 
 void SecureRandom::fill(std::uint8_t* to, std::size_t size) {
   if (block_.size() - used_ < size) {
-    const int done = RAND_bytes(block_.data(), static_cast<int>(block_.size()));
-    HOLDFAST_ASSERT(done == 1, "OpenSSL's generator is seeded by the operating system");
+    // The generator of a thread is made on first use: without memory it fails.
+    if (RAND_bytes(block_.data(), static_cast<int>(block_.size())) != 1) {
+      throw std::runtime_error("OpenSSL gives no random numbers (out of memory?)");
+    }
     used_ = 0;
   }
   std::memcpy(to, block_.data() + used_, size);

@@ -14,6 +14,7 @@ class SecureRandom {
   SecureRandom(const SecureRandom&) = delete;
   SecureRandom& operator=(const SecureRandom&) = delete;
 
+  /// Throws std::runtime_error where OpenSSL has none to give.
   template <std::size_t size>
   [[nodiscard]] std::array<std::uint8_t, size> take() {
     static_assert(size <= block_bytes);

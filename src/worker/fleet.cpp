@@ -227,7 +227,8 @@ void Fleet::Impl::heed() {
     stop = stop_asked_ || !failure_.empty();
   }
   if (stop && !worker_) {
-    control_->stop();  // the store has not answered yet; nothing is held
+    // Either the store has not answered yet and nothing is held, or all is over and the store is being closed.
+    if (control_ != nullptr) control_->stop();
   } else if (stop) {
     worker_->stop();
   } else if (drain && worker_) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 
 #include "holdfast/assert.hpp"
 #include "ws/http_text.hpp"
@@ -48,7 +49,8 @@ std::string accept_for(std::string_view key) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   const int done = EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  HOLDFAST_ASSERT(done == 1 && size == 20, "SHA-1 is there: the WebSocket handshake is made of it");
+  if (done != 1) throw std::bad_alloc();
+  HOLDFAST_ASSERT(size == 20, "SHA-1 is 20 bytes long");
   return base64(digest.data(), size);
 }
 

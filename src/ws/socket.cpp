@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <system_error>
-
-#include "holdfast/assert.hpp"
 
 namespace holdfast::ws {
 namespace {
@@ -85,7 +84,7 @@ struct SocketBio {
     // Made once, on first use, for the life of the process.
     static BIO_METHOD* const made = [] {
       BIO_METHOD* fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "holdfast socket");
-      HOLDFAST_ASSERT(fresh != nullptr, "OpenSSL has memory for one BIO method");
+      if (fresh == nullptr) throw std::bad_alloc();
       BIO_meth_set_read(fresh, &SocketBio::read);
       BIO_meth_set_write(fresh, &SocketBio::write);
       BIO_meth_set_ctrl(fresh, &SocketBio::control);
@@ -107,7 +106,7 @@ void Socket::close() {
 void Socket::start_tls(SslPointer ssl) {
   ssl_ = std::move(ssl);
   BIO* bio = BIO_new(SocketBio::method());
-  HOLDFAST_ASSERT(bio != nullptr, "OpenSSL has memory for a BIO");
+  if (bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);  // takes it over
