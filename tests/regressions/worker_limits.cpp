@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/spawn.hpp"
+#include "support/places.hpp"
 #include "support/program.hpp"
 
 namespace holdfast::test {
@@ -27,7 +28,7 @@ class WorkerUnderALimit : public testing::Test {
     runtime::SpawnOptions options;
     options.arguments = {"sh", "-c",
                          "ulimit " + limit + " && exec \"$0\" worker --id w --sink 'ndjson:out?fsync=never'",
-                         HOLDFAST_PROGRAM};
+                         program_file};
     options.directory = program.folder().path().string();
     options.output = runtime::SpawnOptions::Output::pipe;
     options.errors_to_output = true;
