@@ -92,6 +92,23 @@ class Rules(Repository):
         self.assertEqual([("src/core/a.cpp", 3)], [(fault.path, fault.line) for fault in found])
 
 
+class Model(Repository):
+    def test_a_function_that_does_not_exist_is_found(self):
+        self.write("src/core/a.cpp", "void Keeper::won(int a) {\n}\nUpdate render(const Write& write) {\n}\n")
+        self.write("include/holdfast/b.hpp", "class Guard {\n  bool holds(int now) const { return true; }\n};\n")
+        self.write("spec/a.pml", "/* Implemented by: Keeper::won,\n * render, Guard::holds. */\n/* Implemented by: nothing; so it is. */\n")
+        self.assertEqual([], documents.check_model(self.root))
+        self.write("spec/a.pml", "/* Text. Implemented by: Keeper::won, Keeper::gone (why), lost, Guard::won. */\n")
+        found = [fault.text for fault in documents.check_model(self.root)]
+        self.assertEqual(["there is no function 'Keeper::gone' in src/"], found)
+        self.write("spec/a.pml", "\n/* Implemented by: Keeper::won, lost. */ /* Implemented by: Guard::won. */\n")
+        self.assertEqual([2, 2], [fault.line for fault in documents.check_model(self.root)])
+
+    def test_a_model_that_names_no_function_is_found(self):
+        self.write("spec/a.pml", "byte x;\n")
+        self.assertEqual(1, len(documents.check_model(self.root)))
+
+
 class Decisions(Repository):
     def test_the_list_is_checked_and_written(self):
         self.write("docs/adr/README.md", "# Decisions\n\nText.\n")

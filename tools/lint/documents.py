@@ -8,6 +8,7 @@ Usage: tools/lint/documents.py [--root FOLDER] [--write]
           exists, and every test whose name begins with f04_ is named under F4. --write brings the lists of
           tests up to date from the sources.
   rules   every S and F number that a source or document speaks of is one that docs/ explains
+  model   every function that spec/*.pml says implements an action exists in src/ or include/
   adr     docs/adr/README.md lists every decision; --write brings it up to date
 
 Prints one line for each fault and exits 1 where there is one.
@@ -231,6 +232,46 @@ def write_decisions(root: pathlib.Path) -> None:
     path.write_text(text + "\n\n" + list_of_decisions(root), encoding="utf-8")
 
 
+# ---- model ----
+
+IMPLEMENTED_BY = re.compile(r"Implemented by:\s*(.*?)(?:\(|\.\s|\*/)", re.S)
+
+
+def check_model(root: pathlib.Path) -> list[Fault]:
+    """A name is known where a source defines it: `Keeper::won(` for a member, `name(` at a line's begin otherwise."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in tracked(root, "src", "include") if path.suffix in (".cpp", ".hpp"))
+    faults = []
+    for path in tracked(root, "spec"):
+        if path.suffix != ".pml":
+            continue
+        text = path.read_text(encoding="utf-8")
+        found = list(IMPLEMENTED_BY.finditer(text))
+        if not found:
+            faults.append(Fault(path.relative_to(root).as_posix(), 1, "model", "names no function of the program"))
+        for match in found:
+            line = text.count("\n", 0, match.start()) + 1
+            names = [name.strip(" \n*") for name in match.group(1).split(",")]
+            for name in names:
+                if name.startswith("nothing"):
+                    continue
+                if not is_defined(name, sources):
+                    faults.append(Fault(path.relative_to(root).as_posix(), line, "model", f"there is no function '{name}' in src/"))
+    return faults
+
+
+def is_defined(name: str, sources: str) -> bool:
+    if not re.fullmatch(r"\w+(?:::\w+)?", name):
+        return False
+    owner, _, member = name.rpartition("::")
+    if not owner:
+        return re.search(rf"^(?!\s*return\b)(?:[\w:<>\[\]]+[ *&]+)+{name}\([^;]*\)[^;]*\{{", sources, re.M) is not None
+    if re.search(rf"\b{owner}::{member}\(", sources):
+        return True
+    # Defined in the class.
+    body = re.search(rf"^(?:class|struct) {owner}\b.*?^\}};", sources, re.S | re.M)
+    return body is not None and re.search(rf"[ *&]{member}\(", body.group(0)) is not None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
@@ -240,7 +281,7 @@ def main() -> int:
     if options.write:
         write_faults(root)
         write_decisions(root)
-    faults = check_links(root) + check_faults(root) + check_rules(root) + check_decisions(root)
+    faults = check_links(root) + check_faults(root) + check_rules(root) + check_model(root) + check_decisions(root)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.text}")
     return 1 if faults else 0
