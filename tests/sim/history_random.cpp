@@ -187,7 +187,7 @@ History recorded(Random& random, const Clients& clients) {
 TEST(RandomHistories, those_of_a_right_register_always_pass) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
-    const Clients clients{1 + random.below(5), 20 + random.below(200), random.below(30)};
+    const Clients clients{1 + random.below(5), 20 + random.below(200), random.below(15)};
     const Linearization found = linearize(recorded(random, clients));
     ASSERT_TRUE(found.verdict.good()) << "seed " << seed << "\n" << found.verdict.words;
   }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <queue>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -28,19 +30,22 @@ struct Configuration {
   Indexes unknown;  // unknown ones that happened
   RowId row = 0;
   Index parent = none;
-  Index by = none;  // the operation of the history that led here from the parent
+  Index by = none;    // the operation of the history that led here from the parent
+  Index misfits = 0;  // unknown ones that left a row nobody saw, although somebody saw theirs: hardly true
 };
 
-/// A configuration to go on from. More definite operations done come first, then fewer unknown ones, so that the
-/// unknown ones are called upon only where nothing else explains a reply.
+/// A configuration to go on from: fewer misfits first, then more definite operations done, then fewer unknown ones,
+/// so that the unknown ones are called upon only where nothing else explains a reply. The order decides only how soon
+/// an explanation is found, not whether.
 struct Pending {
+  std::size_t misfits = 0;
   std::size_t definite_done = 0;
   std::size_t unknown_done = 0;
   bool unknown_next = false;  // its definite successors are done with
   Index configuration = 0;
   bool operator<(const Pending& other) const {
-    return std::tuple(definite_done, other.unknown_done, other.unknown_next, other.configuration) <
-           std::tuple(other.definite_done, unknown_done, unknown_next, configuration);
+    return std::tuple(other.misfits, definite_done, other.unknown_done, other.unknown_next, other.configuration) <
+           std::tuple(misfits, other.definite_done, unknown_done, unknown_next, configuration);
   }
 };
 
@@ -76,6 +81,7 @@ class Search {
   bool expand_definite(Index from);
   void expand_unknown(Index from);
   void reach(Configuration next);
+  void find_seen();
   [[nodiscard]] bool seen_better(std::uint64_t hash, const Configuration& next) const;
   [[nodiscard]] std::optional<RowId> explained(Index index, RowId row);
   [[nodiscard]] std::optional<RowId> effect(const Operation& operation, RowId row);
@@ -89,6 +95,8 @@ class Search {
   RowTable rows_;
   std::vector<Definite> definite_;  // by invocation
   Indexes unknown_;                 // by invocation
+  std::vector<bool> seen_;          // of unknown ones: whether a reply shows a text that they set
+  RowId replied_rows_ = 0;          // rows below this are of replies
   std::vector<Configuration> configurations_;
   std::unordered_multimap<std::uint64_t, Index> by_hash_;  // looked up only, never walked
   std::priority_queue<Pending> pending_;
@@ -116,9 +124,28 @@ Search::Search(const History& history, const std::optional<Row>& initial, Search
   });
   std::stable_sort(unknown_.begin(), unknown_.end(),
                    [&](Index left, Index right) { return history_[left].invoked < history_[right].invoked; });
+  replied_rows_ = static_cast<RowId>(rows_.size());
+  find_seen();
   Configuration start;
   start.row = rows_.intern(initial);
   reach(std::move(start));
+}
+
+/// Texts, since what identifies a write (its attempt, its owner) is one; numbers recur by chance.
+void Search::find_seen() {
+  std::set<std::pair<std::string_view, std::string_view>> shown;
+  for (RowId id = 0; id < replied_rows_; ++id) {
+    if (!rows_.row(id)) continue;
+    for (const auto& [name, value] : rows_.row(id)->attributes) {
+      if (value.as_string() != nullptr) shown.emplace(name, *value.as_string());
+    }
+  }
+  for (const Index index : unknown_) {
+    const std::vector<Change>& changes = history_[index].update->changes;
+    seen_.push_back(std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+      return change.value.as_string() != nullptr && shown.contains({change.attribute, *change.value.as_string()});
+    }));
+  }
 }
 
 Linearization Search::run() {
@@ -180,6 +207,7 @@ bool Search::expand_definite(Index from) {
     Configuration next;
     next.first = at.first;
     next.unknown = at.unknown;
+    next.misfits = at.misfits;
     next.row = *row;
     next.parent = from;
     next.by = definite_[index].operation;
@@ -208,6 +236,7 @@ void Search::expand_unknown(Index from) {
     next.row = *row;
     next.parent = from;
     next.by = unknown_[i];
+    if (*row >= replied_rows_ && seen_[i]) ++next.misfits;
     reach(std::move(next));
   }
 }
@@ -217,7 +246,7 @@ void Search::reach(Configuration next) {
   for (const Index index : next.beyond) hash = (hash ^ index) * 0xd6e8feb86659fd93U;
   if (seen_better(hash, next)) return;
   const Index id = static_cast<Index>(configurations_.size());
-  pending_.push({definite_done(next), next.unknown.size(), false, id});
+  pending_.push({next.misfits, definite_done(next), next.unknown.size(), false, id});
   by_hash_.emplace(hash, id);
   bytes_ +=
       sizeof(Configuration) + 2 * sizeof(Pending) + 64 + sizeof(Index) * (next.beyond.size() + next.unknown.size());

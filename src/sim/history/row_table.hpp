@@ -15,6 +15,7 @@ class RowTable {
   using Id = std::uint32_t;
   Id intern(const std::optional<Row>& row);
   [[nodiscard]] const std::optional<Row>& row(Id id) const { return rows_[id]; }
+  [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  ///< estimated
 
  private:
