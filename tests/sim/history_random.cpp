@@ -117,6 +117,7 @@ struct Clients {
   std::size_t count = 3;
   std::size_t operations = 200;
   std::uint64_t unknown_percent = 10;
+  bool conditional = false;  // every update but the first few, as in the program
 };
 
 struct Effect {
@@ -162,7 +163,9 @@ History recorded(Random& random, const Clients& clients) {
   std::int64_t version_seen = 0;
   for (std::size_t i = 0; i < history.size(); ++i) {
     if (history[i].outcome == Outcome::unknown || random.below(3) != 0) {
-      history[i].update = some_update(random, i, static_cast<std::int64_t>(random.below(clients.operations)));
+      const auto version = static_cast<std::int64_t>(random.below(clients.operations));
+      history[i].update = some_update(random, i, version);
+      if (clients.conditional && i >= 10) history[i].update->condition = Condition::equals("version", version);
     }
   }
   for (; !effects.empty(); effects.pop()) {
@@ -220,7 +223,7 @@ TEST(RandomHistories, the_order_that_is_found_explains_every_reply) {
 
 TEST(RandomHistories, two_thousand_operations_need_few_configurations) {
   Random random(7);
-  const History history = recorded(random, {5, 2'000, 10});
+  const History history = recorded(random, {5, 2'000, 10, true});
   const Linearization found = linearize(history);
   EXPECT_TRUE(found.verdict.good()) << found.verdict.words;
   EXPECT_LT(found.configurations, 40'000U);
