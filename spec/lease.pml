@@ -36,14 +36,12 @@
 #define BELIEF (LEASE - MARGIN + SLOW)   /* lease - margin by that clock, in ticks of true time */
 
 #ifdef WILD           /* wall clocks that break the promise: S2, S3, S5 and S6 must hold still */
-#define FAST 3        /* what a wall clock shows beyond true time, at most */
-#define SLOWEST (-2)  /* and at least */
-#define PAST (-3)     /* an expiry further back than this is kept as this */
+#define FAST 3        /* what a wall clock shows beyond true time, or nothing: more than a lease apart */
 #else
-#define FAST SKEW
-#define SLOWEST 0     /* with a skew of one tick there is nothing between the two */
-#define PAST (-SKEW - 1)
+#define FAST SKEW     /* with a skew of one tick there is nothing between the two */
 #endif
+#define SLOWEST 0
+#define PAST (-SKEW - 1)  /* an expiry further back than this is kept as this */
 #ifdef TAKEOVER_WITHOUT_SKEW
 #define WAIT 0
 #else
