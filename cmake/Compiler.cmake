@@ -3,25 +3,31 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
-  # What ccache asks for where there are precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
-endif()
-# mold links in a tenth of the time, where the compiler can call it (g++ from 12.1, clang).
-include(CheckLinkerFlag)
-check_linker_flag(CXX -fuse-ld=mold HOLDFAST_HAVE_MOLD)
-if(HOLDFAST_HAVE_MOLD)
-  add_link_options(-fuse-ld=mold)
+# How the compiler is called and which linker links is for the project that all belongs to, if we are a part of one.
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM)
+    # What ccache asks for where there are precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  endif()
+  # mold links in a tenth of the time, where the compiler can call it (g++ from 12.1, clang).
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=mold HOLDFAST_HAVE_MOLD)
+  if(HOLDFAST_HAVE_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
 endif()
 
 # Warnings are errors, for our own code only: every dependency comes in as SYSTEM.
 add_library(holdfast_warnings INTERFACE)
 target_compile_options(holdfast_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(PROJECT_IS_TOP_LEVEL)  # another project's compiler may be newer, and know more warnings
+  target_compile_options(holdfast_warnings INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these inside its own headers once it has inlined them; each was looked at.
   target_compile_options(holdfast_warnings INTERFACE
@@ -33,7 +39,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 set(HOLDFAST_SANITIZE "" CACHE STRING "Comma-separated list for -fsanitize=")
-if(HOLDFAST_SANITIZE)
+if(HOLDFAST_SANITIZE AND PROJECT_IS_TOP_LEVEL)
   add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
 endif()

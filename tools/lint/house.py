@@ -295,7 +295,8 @@ def test_registration(root: pathlib.Path) -> list[Fault]:
     if not tests.is_dir():
         return []
     cmake = (tests / "CMakeLists.txt").read_text(encoding="utf-8") if (tests / "CMakeLists.txt").exists() else ""
-    built = set(re.findall(r"^\s*holdfast_tests\((\w+)|\bSOURCES (\w+)/|add_subdirectory\((\w+)\)", cmake, re.M))
+    built = set(re.findall(r"^\s*holdfast_tests\((\w+)|\bSOURCES (\w+)/|add_subdirectory\((\w+)\)"
+                           r"|-S \$\{CMAKE_CURRENT_SOURCE_DIR\}/(\w+)", cmake, re.M))
     built = {name for names in built for name in names}
     faults = []
     for path in sorted(tests.rglob("*.cpp")):
