@@ -1,5 +1,8 @@
 // Jobs that exactly one process runs at a time, and no WebSocket anywhere: here each counts, goes on where its last
-// owner had got to, and stops when its lease does. `jobs sqlite:jobs.db`, as often as you like.
+// owner had got to, and stops when its lease does. A table of their own: a Fleet takes every row that it finds.
+//
+//     holdfast conn add job-1 --store sqlite:jobs.db --url ws://job/     (a row has a URL; here nobody looks at it)
+//     example_jobs sqlite:jobs.db                                        as often as you like
 #include <atomic>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
@@ -31,8 +34,11 @@ class Job : public holdfast::Resource {
   std::atomic<std::int64_t> done_ = 0;
 };
 
-int main(int, char** argv) {
-  holdfast::Fleet fleet({.store = argv[1], .lease = {.lease = std::chrono::seconds(3)}});
+int main(int argc, char** argv) {
+  holdfast::Fleet fleet(
+      {.store = argc > 1 ? argv[1] : "sqlite:jobs.db", .lease = {.lease = std::chrono::seconds(3)}});
   fleet.holds([](const holdfast::Row&, holdfast::Loop& loop) { return std::make_unique<Job>(loop); });
-  return fleet.run() ? 0 : 1;
+  const auto report = fleet.run();
+  if (!report) std::cerr << "jobs: " << report.error().detail << '\n';
+  return report ? 0 : 1;
 }

@@ -1,9 +1,10 @@
 // Holds WebSocket connections and hands their messages to a function of its own.
 //
 //     holdfast conn add btc --store sqlite:feeds.db --url ws://127.0.0.1:9000/stream/btc --seq-pointer /seq
-//     own_handler sqlite:feeds.db 100
+//     example_own_handler sqlite:feeds.db 100
 //
-// Start it as often as you like, on as many terminals: each connection lives in one of them at a time.
+// Start it as often as you like, on as many terminals: each connection lives in one of them at a time. It takes every
+// connection of its table.
 #include <atomic>
 #include <cstdlib>
 #include <holdfast/holdfast.hpp>

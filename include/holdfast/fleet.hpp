@@ -14,14 +14,17 @@ namespace holdfast {
 
 struct FleetOptions {
   std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH
+  bool make_table = true;                    ///< where it is not there yet; false: run() then refuses
   std::string id;                            ///< this worker's name; empty: host name and process id
   std::size_t max_connections = 100;
   LeaseOptions lease;
   unsigned threads = 1;  ///< loops that connections live on; the leases are kept on a loop of their own
   Duration drain_timeout = std::chrono::seconds(20);
   Duration sink_patience = std::chrono::seconds(30);  ///< a sink that fails longer has everything released
-  bool handle_signals = true;      ///< SIGTERM, SIGINT: the first begins a drain, the second stops at once
-  std::string report_file;         ///< JSON, written at the end, by rename; empty: none
+  /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
+  /// counts as the same (a process and its group are often told together).
+  bool handle_signals = true;
+  std::string report_file;         ///< JSON, written at the end, by rename; empty: none. Tried at the start
   std::string address;             ///< shown in the worker's row, for people
   std::string log_level = "info";  ///< debug, info, warning, error, off; to standard error
 };
@@ -32,6 +35,10 @@ struct FleetOptions {
 ///     holdfast::Fleet fleet({.store = "sqlite:feeds.db"});
 ///     fleet.on_message([](const holdfast::Record& record) { std::cout << record.data << '\n'; });
 ///     auto report = fleet.run();
+///
+/// It takes every row of the table that is started and that nobody holds, whatever the row was meant for: a table is
+/// for one kind of work, connections or jobs, and all its workers do the same. Rows are added with `holdfast conn
+/// add ID --url URL`; for holds() the URL means nothing to Holdfast, but it must be one (ws://job/ will do).
 ///
 /// Say first what it is for (exactly one of sink(), on_message(), holds()), then run(). drain() and stop() may
 /// be called from any thread at any time; the rest from one.
@@ -54,8 +61,9 @@ class Fleet {
   /// the threads that the resources live on.
   void holds(ResourceFactory factory);
 
-  /// Works until drained. An error only where it could not start, or ended by an unexpected error; how well it
-  /// ended is in the report. Once.
+  /// Works until drained. An error only where it could not start, or ended by an unexpected error: print its
+  /// `detail`, one line that says what to do. How well it ended is in the report. Makes the table first where it is
+  /// missing (unless told not to), but never a folder. Once.
   [[nodiscard]] Result<Report> run();
 
   /// Begins to stop: claims nothing more, ends what it holds in order, gives it back. run() then returns.

@@ -38,8 +38,8 @@ using Position = std::uint64_t;
 /// record. It takes all that it is offered, whatever its state: bounds are kept by the caller, who stops
 /// reading its sockets while behind() and goes on when told of progress (so the overshoot is at most one read
 /// per thread). acknowledged() moves forwards only, to the highest position up to which everything is as safe as
-/// the sink promises; records left out because their lease had ended count as done, and are never reported
-/// as delivered (`delivered` of the guard's owner does not matter: the lease is gone).
+/// the sink promises. Records left out because their lease had ended count as done: acknowledged() moves past them,
+/// but only after their guard was revoked, and nobody stores how far a connection got by a revoked guard (S9).
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -48,7 +48,9 @@ class Sink {
   [[nodiscard]] virtual bool behind() const = 0;            ///< any thread
   /// What is wrong at the moment, for people; nothing when it works. A sink tries on by itself. Any thread.
   [[nodiscard]] virtual std::optional<Error> failure() const { return std::nullopt; }
-  /// Called from any thread after acknowledged(), behind() or failure() changed. Set once, before the first write.
+  /// To be called after acknowledged(), behind() or failure() changed; from any thread, from inside write() too (it
+  /// only posts to loops, and calls nothing of the sink), but not while a lock is held that acknowledged(), behind()
+  /// or failure() take. Not after close() has returned. Set once, before the first write.
   virtual void on_progress(std::function<void()> listener) = 0;
   /// Asks for everything accepted so far to be acknowledged soon; progress tells when.
   virtual void flush() = 0;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +19,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t progress_every = 1'000;
+constexpr std::size_t bad_lines_told_max = 10;
 
 struct ImportSettings {
   std::string store = "sqlite:holdfast.db", file;
@@ -26,8 +28,7 @@ struct ImportSettings {
 
 struct Parsed {
   std::vector<ImportLine> lines;
-  std::vector<std::size_t> bad;  // their numbers
-  std::string first_problem;
+  std::vector<std::string> bad;  // "line 3: what is wrong with it"
 };
 
 Parsed parse_lines(std::istream& input) {
@@ -42,8 +43,7 @@ Parsed parse_lines(std::istream& input) {
       parsed.lines.push_back(std::move(*line));
       continue;
     }
-    if (parsed.bad.empty()) parsed.first_problem = "line " + std::to_string(number) + ": " + line.error().detail;
-    parsed.bad.push_back(number);
+    parsed.bad.push_back("line " + std::to_string(number) + ": " + line.error().detail);
   }
   return parsed;
 }
@@ -70,11 +70,15 @@ std::string some_of(const List& list, const Show& show) {
   return text;
 }
 
+// One bad line fits into the error; of more, each has a line of its own before it.
 Error bad_lines(const std::string& file, const Parsed& parsed) {
-  const std::string numbers = some_of(parsed.bad, [](std::size_t number) { return std::to_string(number); });
-  return {Code::usage, file + " has " + std::to_string(parsed.bad.size()) + " bad line" +
-                           (parsed.bad.size() == 1 ? "" : "s") + " (" + numbers +
-                           "), nothing was imported: " + parsed.first_problem};
+  if (parsed.bad.size() == 1) return {Code::corrupt, file + ", " + parsed.bad[0] + ": nothing was imported"};
+  const std::size_t told = std::min(parsed.bad.size(), bad_lines_told_max);
+  for (std::size_t i = 0; i < told; ++i) complain(file + ", " + parsed.bad[i]);
+  return {Code::corrupt,
+          file + " has " + std::to_string(parsed.bad.size()) + " bad lines" +
+              (told < parsed.bad.size() ? ", of which the first " + std::to_string(told) + " are above" : "") +
+              ": nothing was imported"};
 }
 
 // Writes all; gives those that met a conflict, by their place.
@@ -126,23 +130,29 @@ Result<void> run_import(const ImportSettings& settings) {
   }
   if (auto printed = print(told + "\n"); !printed) return printed;
   if (left->empty()) return {};
+  const bool one = left->size() == 1;
   const auto name = [&](std::size_t index) { return parsed->lines[index].id; };
-  return fail(Code::unavailable,
-              std::to_string(left->size()) + (settings.replace ? " are just being removed: " : " exist already: ") +
-                  some_of(*left, name) + (settings.replace ? ": try again" : ": change them with --replace"));
+  return fail(Code::unavailable, std::to_string(left->size()) +
+                                     (one ? settings.replace ? " is just being removed: " : " exists already: "
+                                      : settings.replace ? " are just being removed: "
+                                                         : " exist already: ") +
+                                     some_of(*left, name) +
+                                     (settings.replace ? ": try again"
+                                      : one            ? ": change it with --replace"
+                                                       : ": change them with --replace"));
 }
 
 }  // namespace
 
 void add_conn_import(Setup setup) {
   const auto settings = std::make_shared<ImportSettings>();
-  CLI::App& app =
-      add_command(setup,
-                  {.name = "import",
-                   .description = "add many connections: one JSON object per line, with id, url, options and stopped",
-                   .example = "conn import feeds.ndjson",
-                   .exit_codes = "the file cannot be read, some exist already, or the table is not to be had"},
-                  [settings] { return run_import(*settings); });
+  CLI::App& app = add_command(
+      setup,
+      {.name = "import",
+       .description = "add many connections: one JSON object per line, with id, url, options and stopped",
+       .example = "conn import feeds.ndjson",
+       .exit_codes = "the file cannot be read or has bad lines, some exist already, or the table is not to be had"},
+      [settings] { return run_import(*settings); });
   add_argument(app, "FILE", settings->file,
                "what to read; - for standard input. Nothing is written if a line is bad");
   add_store(app, settings->store);

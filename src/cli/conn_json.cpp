@@ -16,8 +16,9 @@ std::string connection_json(const Row& row, WallTime now, bool with_options) {
   object.emplace("lease", lease_names[static_cast<std::size_t>(view.lease)]);
   object.emplace("expires_at_ms", view.expires_at_ms);
   object.emplace("last_seq", view.last_seq);
-  object.emplace("status", view.status);
-  object.emplace("status_reason", view.reason);
+  const bool held = view.lease == ConnectionView::Lease::held;  // else nobody knows how it is (F42)
+  object.emplace("status", held ? Value(view.status) : Value(nullptr));
+  object.emplace("status_reason", held ? Value(view.reason) : Value(nullptr));
   if (with_options) object.emplace("options", shown_options(row));
   return store::to_json(object);
 }

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/conn_json.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::size_t columns_of_a_pipe = 160;
+
 struct ListSettings {
   std::string store = "sqlite:holdfast.db";
   std::vector<std::string> patterns;
@@ -26,22 +29,33 @@ std::string as_json(const std::vector<Row>& rows, WallTime now) {
   return text + "]\n";
 }
 
-std::string as_table(const std::vector<Row>& rows, WallTime now) {
+std::string as_table(const std::vector<Row>& rows, WallTime now, std::size_t columns) {
   if (rows.empty()) return "no connections: add one with 'holdfast conn add'\n";
-  Table table({{"ID"},
-               {"STATE"},
-               {"STATUS"},
-               {"OWNER"},
-               {"EPOCH", Table::Align::right},
-               {"LEASE"},
-               {"LAST SEQ", Table::Align::right}});
-  for (const Row& row : rows) {
-    const ConnectionView view = view_of(row, now);
-    table.add({view.id, view.desired_state, view.status.empty() ? "-" : view.status,
-               view.owner.empty() ? "-" : view.owner, std::to_string(view.epoch), view.lease_words,
-               std::to_string(view.last_seq)});
+  std::vector<ConnectionView> views;
+  for (const Row& row : rows) views.push_back(view_of(row, now));
+  const bool reasons =
+      std::any_of(views.begin(), views.end(), [](const ConnectionView& view) { return !view.reason.empty(); });
+  std::vector<Table::Column> titles{{"ID"},
+                                    {"STATE"},
+                                    {"STATUS"},
+                                    {"OWNER"},
+                                    {"EPOCH", Table::Align::right},
+                                    {"LEASE"},
+                                    {"LAST SEQ", Table::Align::right}};
+  if (reasons) titles.push_back({"REASON"});
+  Table table(std::move(titles));
+  for (const ConnectionView& view : views) {
+    std::vector<std::string> cells{view.id,
+                                   view.desired_state,
+                                   view.status.empty() ? "-" : view.status,
+                                   view.owner.empty() ? "-" : view.owner,
+                                   std::to_string(view.epoch),
+                                   view.lease_words,
+                                   std::to_string(view.last_seq)};
+    if (reasons) cells.push_back(one_line(view.reason));
+    table.add(std::move(cells));
   }
-  return table.render();
+  return reasons ? table.render(columns) : table.render();
 }
 
 Result<std::string> listing(StoreSession& store, const ListSettings& settings) {
@@ -50,7 +64,10 @@ Result<std::string> listing(StoreSession& store, const ListSettings& settings) {
   if (!settings.all) {
     std::erase_if(*rows, [](const Row& row) { return row.text(attribute::desired_state) == state::removed; });
   }
-  return settings.json ? as_json(*rows, store.wall()) : as_table(*rows, store.wall());
+  if (settings.json) return as_json(*rows, store.wall());
+  // A pipe is as wide as a wide terminal: the reason in full is what 'conn show' and --json are for.
+  const auto terminal = runtime::terminal(STDOUT_FILENO);
+  return as_table(*rows, store.wall(), terminal.present ? terminal.columns : columns_of_a_pipe);
 }
 
 // On a terminal the page is drawn anew each second; elsewhere a listing follows when it differs from the last.

@@ -27,6 +27,18 @@ Result<std::vector<Row>> listed(StoreSession& store, Removed removed) {
   return result;
 }
 
+Error no_match(const std::string& pattern, std::size_t others) {
+  if (!is_glob(pattern)) {
+    return {Code::not_found, "no connection is called '" + pattern + "': see 'holdfast conn ls'"};
+  }
+  if (others == 0) {
+    return {Code::not_found,
+            "no connection matches '" + pattern + "', there are none at all: add one with 'holdfast conn add'"};
+  }
+  return {Code::not_found, "no connection matches '" + pattern + "', of " + std::to_string(others) +
+                               " that there are: see 'holdfast conn ls'"};
+}
+
 }  // namespace
 
 Result<std::vector<Row>> select_connections(StoreSession& store, const std::vector<std::string>& patterns,
@@ -54,7 +66,7 @@ Result<std::vector<Row>> select_connections(StoreSession& store, const std::vect
       chosen.insert_or_assign(row.key, row);
     }
     if (!matched && chosen.size() == before) {
-      return fail(Code::not_found, "no connection is called '" + pattern + "': see 'holdfast conn ls'");
+      return tl::unexpected<Error>(no_match(pattern, all.size()));
     }
   }
   if (!patterns.empty()) {

@@ -26,7 +26,9 @@ std::string as_lines(const Row& row, WallTime now) {
   line("url", view.url.empty() ? "-" : view.url);
   line("state",
        view.desired_state.empty() ? "none: 'holdfast conn start " + view.id + "' repairs it" : view.desired_state);
-  line("status", (view.status.empty() ? "-" : view.status) + (view.reason.empty() ? "" : ": " + view.reason));
+  std::string status = view.status.empty() ? "-" : view.status;
+  if (!view.last_status.empty()) status = "unknown; was " + view.last_status;
+  line("status", status + (view.reason.empty() ? "" : ": " + view.reason));
   line("owner", view.owner.empty() ? "-" : view.owner);
   line("epoch", std::to_string(view.epoch));
   line("lease", view.lease_words);

@@ -186,12 +186,17 @@ ConnectionView view_of(const Row& row, WallTime now) {
     view.lease_words = lacks_expiry(row) ? "not in the index" : "free";
     return view;
   }
-  view.status = row.text(attribute::status);
-  view.reason = row.text(attribute::status_reason);
   const auto left = std::chrono::milliseconds(view.expires_at_ms) - now.time_since_epoch();
   view.lease = left > 0ms ? ConnectionView::Lease::held : ConnectionView::Lease::expired;
   const std::string amount = runtime::describe_duration(left);
-  view.lease_words = left > 0ms ? "in " + amount : "expired " + amount + " ago";
+  if (view.lease == ConnectionView::Lease::held) {
+    view.status = row.text(attribute::status);
+    view.reason = row.text(attribute::status_reason);
+    view.lease_words = amount + " left";
+  } else {
+    view.last_status = row.text(attribute::status);
+    view.lease_words = "expired " + amount + " ago";
+  }
   return view;
 }
 

@@ -47,10 +47,12 @@ struct Step {
 
 /// A connection's row for people and programs.
 struct ConnectionView {
-  std::string id, desired_state, url, owner, status, reason;
+  std::string id, desired_state, url, owner;
+  std::string status, reason;  ///< of its holder, as of the last renewal; empty where it is not held now
+  std::string last_status;     ///< what the last holder said, where its lease ran out: F42
   std::int64_t epoch = 0, last_seq = 0, expires_at_ms = 0;
   enum class Lease { free, held, expired } lease = Lease::free;
-  std::string lease_words;  ///< "in 12 s", "free", "expired 3 s ago"
+  std::string lease_words;  ///< "12 s left", "free", "expired 3 s ago"
 };
 [[nodiscard]] ConnectionView view_of(const Row& row, WallTime now);
 /// Sorted as people expect: s2 before s10.

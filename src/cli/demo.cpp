@@ -53,9 +53,10 @@ std::vector<std::string> summary(const DemoSettings& settings, const DemoResult&
   lines.emplace_back("");
   if (!settings.demo.keep.empty()) lines.push_back("Everything is in " + settings.demo.keep + ".");
   if (result.holds()) {
-    lines.emplace_back("Next: holdfast demo --connections 300    the same with more");
-    lines.emplace_back(
-        "      holdfast feed --port 8080          and: holdfast conn add, holdfast worker, each with --help");
+    const std::string us = runtime::program_called();
+    lines.push_back("Next: " + us + " demo --connections 300    the same with more");
+    lines.push_back("      " + us + " feed --port 8080          an upstream for connections of your own");
+    lines.push_back("      " + us + " conn add --help           how to add them");
   }
   return lines;
 }

@@ -16,6 +16,17 @@ std::size_t width(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+// At most so many characters, the last of them an ellipsis where something was left out.
+std::string cut_to(std::string_view text, std::size_t characters) {
+  if (width(text) <= characters) return std::string(text);
+  std::size_t at = 0;
+  for (std::size_t seen = 0; at < text.size(); ++at) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U;
+    if (begins && seen++ == characters - 1) break;
+  }
+  return std::string(text.substr(0, at)) + "…";
+}
+
 // Whether the set that begins after `[` holds the character; `end` becomes the place after `]`. npos: no set.
 bool in_set(std::string_view pattern, std::size_t begin, char c, std::size_t& end) {
   std::size_t at = begin;
@@ -82,11 +93,20 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::render() const {
+std::string Table::render(std::size_t columns_max) const {
+  constexpr std::size_t last_least = 20;
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) widths.push_back(width(column.title));
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  auto rows = rows_;
+  if (columns_max != 0) {
+    std::size_t others = 2 * (widths.size() - 1);
+    for (std::size_t i = 0; i + 1 < widths.size(); ++i) others += widths[i];
+    const std::size_t room = std::max(last_least, columns_max - std::min(others, columns_max));
+    for (auto& row : rows) row.back() = cut_to(row.back(), room);
+    widths.back() = std::min(widths.back(), room);
   }
   std::string text;
   const auto line = [&](const auto& cell) {
@@ -101,7 +121,7 @@ std::string Table::render() const {
     text += made + '\n';
   };
   line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
-  for (const auto& row : rows_) line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : rows) line([&](std::size_t i) -> const std::string& { return row[i]; });
   return text;
 }
 

@@ -27,8 +27,9 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells);
-  /// Lines without trailing blanks, the titles first.
-  [[nodiscard]] std::string render() const;
+  /// Lines without trailing blanks, the titles first. The last column's cells are cut so that lines have at most
+  /// `columns_max` characters, if that leaves them 20 at least; 0: nothing is cut.
+  [[nodiscard]] std::string render(std::size_t columns_max = 0) const;
 
  private:
   std::vector<Column> columns_;

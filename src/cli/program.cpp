@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "cli/config_file.hpp"
 #include "cli/help.hpp"
@@ -101,6 +102,17 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   return row.back();
 }
 
+// Words that other programs have for the same, and that no letters lead to.
+std::string_view known_as(std::string_view typed) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"remove", "rm"},  {"delete", "rm"}, {"del", "rm"},        {"list", "ls"},         {"get", "show"},
+      {"create", "add"}, {"new", "add"},   {"describe", "show"}, {"connection", "conn"}, {"connections", "conn"}};
+  for (const auto& [other, ours] : words) {
+    if (typed == other) return ours;
+  }
+  return {};
+}
+
 // " (did you mean 'worker'?)", where one of the names is near.
 std::string suggestion(const CLI::App& app, std::string_view typed) {
   std::vector<std::string> names;
@@ -110,7 +122,9 @@ std::string suggestion(const CLI::App& app, std::string_view typed) {
       if (option->nonpositional()) names.push_back(option->get_name());
     }
   }
-  std::string best;
+  std::string best(known_as(typed));
+  if (std::find(names.begin(), names.end(), best) != names.end()) return " (did you mean '" + best + "'?)";
+  best.clear();
   std::size_t distance = 3;
   for (const std::string& name : names) {
     const std::size_t found = edit_distance(typed, name);

@@ -98,7 +98,17 @@ StoreSession::~StoreSession() {
   while (!closed) impl_->loop.run();
 }
 
+Result<void> StoreSession::check(const std::string& url) {
+  if (is_sqlite(url)) return {};
+  return fail(Code::usage, "--store: " +
+                               (url.starts_with("memory:")
+                                    ? "a table in memory is gone when this command ends, and no other sees it"
+                                    : "\"" + url + "\" names no table") +
+                               ": give sqlite:PATH");
+}
+
 Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create) {
+  if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
   const bool creates = create == Create::always || (create == Create::if_sqlite && is_sqlite(url));
   if (!creates && is_sqlite(url)) {
     // Looking must not leave an empty file behind.

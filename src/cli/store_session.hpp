@@ -21,6 +21,8 @@ class StoreSession {
     always,
   };
   [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create);
+  /// Whether a command can use this store: what is in memory is gone when the command ends.
+  [[nodiscard]] static Result<void> check(const std::string& url);
   ~StoreSession();
   StoreSession(const StoreSession&) = delete;
   StoreSession& operator=(const StoreSession&) = delete;

@@ -27,11 +27,7 @@ Result<void> run_worker(WorkerSettings& settings) {
     return tl::unexpected<Error>(Error(Code::usage, "--log-level: " + level.error().detail));
   }
   if (auto checked = sink::check_sink_spec(settings.sink); !checked) return checked;
-  {
-    // Made here, and let go of, so that the first worker on a fresh machine needs no other command before it.
-    const auto session = StoreSession::open(options.store, StoreSession::Create::if_sqlite);
-    if (!session) return tl::unexpected<Error>(session.error());
-  }
+  if (auto checked = StoreSession::check(options.store); !checked) return checked;
   runtime::raise_descriptor_limit();
   Fleet fleet(options);
   fleet.sink(settings.sink);
@@ -45,12 +41,13 @@ Result<void> run_worker(WorkerSettings& settings) {
 
 void add_worker(Setup setup) {
   const auto settings = std::make_shared<WorkerSettings>();
-  CLI::App& app = add_command(setup,
-                              {.name = "worker",
-                               .description = "hold connections, until SIGTERM or SIGINT; a second one stops at once",
-                               .example = "worker --store sqlite:holdfast.db --sink ndjson:messages",
-                               .exit_codes = "it could not start, or ended by an unexpected error"},
-                              [settings] { return run_worker(*settings); });
+  CLI::App& app = add_command(
+      setup,
+      {.name = "worker",
+       .description = "hold connections, until SIGTERM or SIGINT; a second one stops at once",
+       .example = "worker --store sqlite:holdfast.db --sink ndjson:messages",
+       .exit_codes = "it could not start, or ended by an unexpected error; stopped by signals it ends with 0"},
+      [settings] { return run_worker(*settings); });
   FleetOptions& fleet = settings->fleet;
   LeaseOptions& lease = fleet.lease;
   add_store(app, fleet.store);

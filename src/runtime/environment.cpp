@@ -3,6 +3,8 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <filesystem>
+#include <fstream>
 
 #include <algorithm>
 #include <climits>
@@ -41,6 +43,17 @@ std::string program_path() {
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) return "/proc/self/exe";
   return {path, static_cast<std::size_t>(length)};
+}
+
+std::string program_called() {
+  std::ifstream input("/proc/self/cmdline");
+  std::string called;
+  std::getline(input, called, '\0');
+  std::error_code error;
+  if (called.empty() || called.front() != '/') return called.empty() ? program_path() : called;
+  const std::string near =
+      std::filesystem::path(called).lexically_relative(std::filesystem::current_path(error)).string();
+  return error || near.empty() || near.starts_with("..") ? called : near;
 }
 
 std::string host_and_process() {

@@ -23,6 +23,8 @@ struct Terminal {
 
 /// The path of the running program's file, for starting it again.
 [[nodiscard]] std::string program_path();
+/// How to call it again from the current folder: as it was called, if that was by a path; else its name.
+[[nodiscard]] std::string program_called();
 
 /// `host-pid`: a name that no other process on these machines has at the moment.
 [[nodiscard]] std::string host_and_process();

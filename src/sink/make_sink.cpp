@@ -118,7 +118,11 @@ std::string file_name_of(std::string_view stem) {
 Result<void> try_folder(const std::string& folder) {
   const auto failed = [&folder](int error) {
     const Code code = error == EACCES || error == EROFS || error == EPERM ? Code::denied : Code::not_found;
-    return fail(code, "cannot write into the sink's folder " + folder + ": " + std::strerror(error));
+    return fail(code, "cannot write into the sink's folder " + folder + ": " + std::strerror(error) + ": " +
+                          (code == Code::denied ? "give this user the right to write it, or name another"
+                           : error == ENOTDIR || error == EEXIST
+                               ? "there is a file of that name: name another folder"
+                               : "only the last folder of a path is made: make the one above it, or name another"));
   };
   if (const int made = RealFiles().make_folder(folder); made < 0) return failed(-made);
   struct stat status {};

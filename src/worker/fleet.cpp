@@ -25,6 +25,8 @@ using worker::Worker;
 
 constexpr Duration first_look_limit = std::chrono::seconds(10);
 constexpr Duration closing_limit = std::chrono::seconds(5);
+/// `timeout`, a shell, a supervisor: they tell the process and its group, and mean one stop.
+constexpr Duration same_stop = std::chrono::seconds(1);
 constexpr unsigned threads_max = 256;
 constexpr std::size_t name_bytes_max = 200;
 
@@ -59,7 +61,10 @@ class Fleet::Impl {
   Result<void> prepare();
   Result<void> open(runtime::AsioLoop& control);
   Result<void> work(runtime::AsioLoop& control);
+  void signalled(runtime::AsioLoop& control);
+  void make_table(runtime::AsioLoop& control);
   void ask_store_first(runtime::AsioLoop& control);
+  void refuse(runtime::AsioLoop& control, const Error& error);
   void begin(runtime::AsioLoop& control);
   void heed();
   void close_store(runtime::AsioLoop& control);
@@ -73,7 +78,7 @@ class Fleet::Impl {
   std::optional<worker::StreamLoops> streams_;
   std::unique_ptr<Worker> worker_;
   std::optional<runtime::Signals> signals_;
-  int signals_seen_ = 0;
+  std::optional<Instant> first_signal_;
   std::optional<Error> refused_;  // by the store, at the start
   bool used_ = false;
 
@@ -111,6 +116,9 @@ Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
   auto store = open_store(options_.store, control);
   if (!store) return tl::unexpected(store.error());
   store_ = *std::move(store);
+  if (!options_.report_file.empty()) {
+    if (auto tried = worker::try_report(options_.report_file); !tried) return tried;
+  }
   if (sink_spec_) {
     auto sink = sink::make_sink(*sink_spec_, options_.id + "-" + incarnation_, runtime::random_seed());
     if (!sink) return tl::unexpected(sink.error());
@@ -152,14 +160,10 @@ Result<void> Fleet::Impl::work(runtime::AsioLoop& control) {
     control_ = &control;
   }
   if (options_.handle_signals) {
-    signals_.emplace(control, [this](int) {
-      ask(++signals_seen_ == 1);
-      // A third has the system's own effect, should even stopping at once be stuck.
-      if (signals_seen_ == 2) control_->post([this] { signals_.reset(); });
-    });
+    signals_.emplace(control, [this, &control](int) { signalled(control); });
   }
   try {
-    control.post([this, &control] { ask_store_first(control); });
+    control.post([this, &control] { options_.make_table ? make_table(control) : ask_store_first(control); });
     control.run();
   } catch (const std::exception& thrown) {
     failed(std::string("the control loop ended by an unexpected error: ") + thrown.what());
@@ -176,20 +180,49 @@ Result<void> Fleet::Impl::work(runtime::AsioLoop& control) {
   return {};
 }
 
+void Fleet::Impl::signalled(runtime::AsioLoop& control) {
+  const Instant now = control.instant();
+  if (!first_signal_) {
+    first_signal_ = now;
+    return ask(true);
+  }
+  if (now - *first_signal_ < same_stop) return;
+  const std::size_t held = worker_ ? worker_->held() : 0;
+  log_->warning("a second signal: stopping at once, " + std::to_string(held) + " held are not given back");
+  ask(false);
+  // A third has the system's own effect, should even stopping at once be stuck.
+  control.post([this] { signals_.reset(); });
+}
+
+void Fleet::Impl::refuse(runtime::AsioLoop& control, const Error& error) {
+  refused_ = error;
+  control.stop();
+}
+
+/// So that the first worker on a fresh machine needs no other command before it.
+void Fleet::Impl::make_table(runtime::AsioLoop& control) {
+  store_->initialize(control.instant() + first_look_limit, [this, &control](const Reply<std::string>& reply) {
+    if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
+    // Also what was not asked for: a mistyped path looks just like a new one.
+    if (reply.ok() && reply.value.starts_with("made")) log_->info(reply.value);
+    ask_store_first(control);
+  });
+}
+
 /// A store that can never work as it is should be told about at once, not found out from a worker that idles. One
 /// that is merely away may come back: the worker begins all the same.
 void Fleet::Impl::ask_store_first(runtime::AsioLoop& control) {
   QueryDue query;
-  query.state = state::worker;
+  query.state = state::started;
   query.before = WallTime::max();
   query.limit = 1;
   store_->query_due(std::move(query), control.instant() + first_look_limit, [this, &control](const PageReply& reply) {
-    if (reply.outcome == Outcome::rejected) {
-      refused_ = reply.error;
-      control.stop();
-    } else {
-      begin(control);
+    if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
+    if (reply.ok() && reply.value.rows.empty()) {
+      log_->info("nothing is started in " + options_.store +
+                 " yet: add connections with 'holdfast conn add --store " + options_.store + "'");
     }
+    begin(control);
   });
 }
 
@@ -204,7 +237,11 @@ void Fleet::Impl::begin(runtime::AsioLoop& control) {
   options.drain_timeout = options_.drain_timeout;
   options.sink_patience = options_.sink_patience;
   if (sink_) options.sink_failure = [this] { return sink_->failure(); };
-  ResourceFactory factory = factory_ ? factory_ : streams_->carry(*sink_);
+  ResourceFactory factory = factory_ ? factory_ : streams_->carry(*sink_, [this, &control](worker::Trouble trouble) {
+    control.post([this, trouble = std::move(trouble)] {
+      if (worker_) worker_->troubled(trouble);
+    });
+  });
   worker_ = std::make_unique<Worker>(std::move(options), control, streams_->loops(), *store_, std::move(factory),
                                      *log_, [&control] { control.stop(); });
   worker_->start();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <vector>
@@ -112,6 +113,19 @@ std::string to_json(const Report& report) {
 }
 
 namespace worker {
+
+Result<void> try_report(const std::string& file) {
+  const std::string temporary = file + ".try";
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(file, ignored);
+  errno = EISDIR;
+  if (folder || !std::ofstream(temporary, std::ios::binary | std::ios::app)) {
+    return fail(Code::not_found, "cannot create the report " + file + ": " + std::strerror(errno) +
+                                     ": name a file in a folder that is there and can be written");
+  }
+  std::remove(temporary.c_str());
+  return {};
+}
 
 Result<void> write_report(const Report& report, const std::string& file) {
   const std::string temporary = file + ".part";

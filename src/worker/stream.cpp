@@ -15,6 +15,13 @@ constexpr Duration connect_limit = std::chrono::seconds(60);
 // How long stop() and an edit wait for the other side's close frame. It is a courtesy: the lease is what counts.
 constexpr Duration close_limit = std::chrono::milliseconds(500);
 constexpr std::size_t said_bytes_max = 200;
+constexpr Duration tell_again_after = std::chrono::minutes(1);
+
+std::string hour_and_minute(WallTime time) {
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(time.time_since_epoch()).count() % (24 * 60);
+  const auto two_digits = [](std::int64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+  return two_digits(minutes / 60) + ":" + two_digits(minutes % 60);
+}
 
 /// What the other side said, fit for one line.
 std::string harmless(std::string_view text) {
@@ -88,7 +95,7 @@ bool Stream::configure(const Row& row) {
     cancel_timer();
     cut();
     phase_ = Phase::parked;
-    set_status("parked", options.error().detail);
+    show_trouble(phase_, options.error().detail, "tried again when its row is edited");
     return false;
   }
   options_ = *std::move(options);
@@ -228,7 +235,7 @@ void Stream::connect() {
   if (!holds()) return lease_over();
   cut();
   paused_ = silent_ = delivered_ = false;
-  repeats_in_row_ = 0;
+  repeats_in_row_ = unnumbered_in_row_ = unnumbered_shown_ = 0;
   sequence_.connection_began();
   if (std::exchange(connected_before_, true)) {
     const std::lock_guard lock(mutex_);
@@ -253,6 +260,7 @@ void Stream::on_open(const ws::Opened&) {
   phase_ = Phase::open;
   reconnect_.opened(loop_.instant());
   last_failure_.clear();
+  told_ = Phase::idle;
   data_at_ = loop_.instant();
   if (!say_hello()) {
     cut();
@@ -292,8 +300,30 @@ void Stream::ended(const ConnectionEnd& end, const std::string& what) {
   last_failure_ = what;
   const Reconnect::Plan plan = reconnect_.ended(end, loop_.instant(), loop_.random());
   phase_ = plan.parked ? Phase::parked : Phase::waiting;
-  set_status(plan.parked ? "parked" : "backing_off", what);
+  // In wall time: whoever reads it in the row reads it later.
+  const auto at = loop_.wall() + std::chrono::duration_cast<std::chrono::milliseconds>(plan.at - loop_.instant());
+  show_trouble(phase_, what,
+               plan.parked ? "tried again at " + hour_and_minute(at) + " UTC, or when its row is edited" : "");
   set_timer(plan.at, &Stream::connect);
+}
+
+/// The status, and a line for the log: one when it begins to be so, not one for each try (F20). It is news again once
+/// it was open in between, but not within a minute.
+void Stream::show_trouble(Phase phase, std::string why, const std::string& what_next) {
+  if (!what_next.empty()) {
+    if (why.ends_with('.')) why.pop_back();
+    why += "; " + what_next;
+  }
+  const bool parked = phase == Phase::parked;
+  const bool worse = parked && told_ != Phase::parked;
+  const Instant now = loop_.instant();
+  const bool recent = told_at_ && now - *told_at_ < tell_again_after;
+  if (group_.troubled_ && (worse || (told_ == Phase::idle && !recent))) {
+    told_ = phase;
+    told_at_ = now;
+    group_.troubled_({grant_.id.value, parked, why});
+  }
+  set_status(parked ? "parked" : "backing_off", std::move(why));
 }
 
 /// Destroys the connection, if there is one: the socket is closed at once, without a word.
@@ -331,6 +361,11 @@ void Stream::show_open_status() {
     reason = std::to_string(repeats_in_row_) + " messages in a row were left out as repeats, the last with seq " +
              std::to_string(last_repeat_) + ", not above " + std::to_string(sequence_.last()) +
              "; if the upstream began its numbers anew, stop the connection and set its last_seq to 0";
+  }
+  unnumbered_shown_ = unnumbered_in_row_ >= unnumbered_worth_a_word ? unnumbered_in_row_ : 0;
+  if (reason.empty() && unnumbered_shown_ > 0) {
+    reason = "no number at " + options_->seq_pointer + " in the last " + std::to_string(unnumbered_in_row_) +
+             " messages, so nothing can be resumed after them; see whether seq.pointer is right";
   }
   if (silent_) {
     if (reason.empty()) reason = "no message for " + runtime::write_duration(options_->silent_after);

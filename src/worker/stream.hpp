@@ -18,6 +18,7 @@
 #include "worker/resume_template.hpp"
 #include "worker/sequence.hpp"
 #include "worker/stream_options.hpp"
+#include "worker/trouble.hpp"
 #include "ws/connection.hpp"
 
 namespace holdfast::worker {
@@ -30,7 +31,8 @@ class Stream;
 /// outlive it.
 class StreamGroup {
  public:
-  StreamGroup(Loop& loop, ws::Connector& connector, Sink& sink);
+  /// `troubled` hears of each stream that begins to be parked or to back off; not of each try.
+  StreamGroup(Loop& loop, ws::Connector& connector, Sink& sink, TroubleListener troubled = nullptr);
   ~StreamGroup();
   StreamGroup(const StreamGroup&) = delete;
   StreamGroup& operator=(const StreamGroup&) = delete;
@@ -55,6 +57,7 @@ class StreamGroup {
   Loop& loop_;
   ws::Connector& connector_;
   Sink& sink_;
+  const TroubleListener troubled_;
   SeqReader seq_reader_;
   // Of the read under way, empty between reads: they point into the reader's buffers, and end with it.
   std::vector<Record> records_;
@@ -103,6 +106,9 @@ class Stream final : public Resource, private ws::Events {
     std::int64_t seq = 0;
   };
 
+  // Greetings and heartbeats have no number in many feeds; so many in a row are worth a word.
+  static constexpr std::int64_t unnumbered_worth_a_word = 10;
+
   // Its life, and the lease's end.
   [[nodiscard]] bool configure(const Row& row);
   void go_on_stopping();
@@ -130,6 +136,7 @@ class Stream final : public Resource, private ws::Events {
   void add(const ws::Message& message, std::int64_t seq);
   void add_gap(std::int64_t from, std::int64_t to);
   void hand_over();
+  [[nodiscard]] bool unnumbered_changed() const;
   void advance_marks() const;
   void pause();
   void sink_moved();
@@ -138,6 +145,7 @@ class Stream final : public Resource, private ws::Events {
   void set_timer(Instant when, void (Stream::*then)());
   void cancel_timer();
   void set_status(std::string_view status, std::string reason = {});
+  void show_trouble(Phase phase, std::string why, const std::string& what_next);
   void show_open_status();
   void watch_silence();
 
@@ -155,6 +163,8 @@ class Stream final : public Resource, private ws::Events {
   Reconnect reconnect_;
   Sequence sequence_;
   std::string last_failure_;
+  Phase told_ = Phase::idle;  // which trouble the log was told of since it was open: waiting, parked; idle: none
+  std::optional<Instant> told_at_;
   bool connected_before_ = false;
   bool subscribed_ = false;
   bool paused_ = false;
@@ -163,6 +173,8 @@ class Stream final : public Resource, private ws::Events {
   bool shows_repeats_ = false;
   Instant data_at_{};  // when the last message was passed on, or the connection opened
   WallTime batch_at_{};
+  std::int64_t unnumbered_in_row_ = 0;
+  std::int64_t unnumbered_shown_ = 0;  // of these, when the status was written
   std::int64_t repeats_in_row_ = 0;
   std::int64_t last_repeat_ = 0;
   Tally batch_;  // since the last hand-over

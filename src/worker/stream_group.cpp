@@ -1,10 +1,12 @@
+#include <utility>
+
 #include "holdfast/assert.hpp"
 #include "worker/stream.hpp"
 
 namespace holdfast::worker {
 
-StreamGroup::StreamGroup(Loop& loop, ws::Connector& connector, Sink& sink)
-    : loop_(loop), connector_(connector), sink_(sink) {}
+StreamGroup::StreamGroup(Loop& loop, ws::Connector& connector, Sink& sink, TroubleListener troubled)
+    : loop_(loop), connector_(connector), sink_(sink), troubled_(std::move(troubled)) {}
 
 StreamGroup::~StreamGroup() = default;
 

@@ -51,10 +51,10 @@ std::vector<Loop*> StreamLoops::loops() const {
   return result;
 }
 
-ResourceFactory StreamLoops::carry(Sink& sink) {
+ResourceFactory StreamLoops::carry(Sink& sink, TroubleListener troubled) {
   std::vector<StreamGroup*> groups;
   for (const auto& one : ones_) {
-    one->group = std::make_unique<StreamGroup>(one->loop, one->engine, sink);
+    one->group = std::make_unique<StreamGroup>(one->loop, one->engine, sink, troubled);
     groups.push_back(one->group.get());
   }
   sink.on_progress([groups] {

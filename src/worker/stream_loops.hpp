@@ -7,6 +7,7 @@
 #include "holdfast/loop.hpp"
 #include "holdfast/resource.hpp"
 #include "holdfast/sink.hpp"
+#include "worker/trouble.hpp"
 
 namespace holdfast::worker {
 
@@ -21,7 +22,8 @@ class StreamLoops {
 
   /// WebSocket streams into this sink: it must outlive the loops, but be closed before they are destroyed, since it
   /// tells them of its progress from a thread of its own. Once, before the first resource.
-  [[nodiscard]] ResourceFactory carry(Sink& sink);
+  /// `troubled` is called on the streams' threads.
+  [[nodiscard]] ResourceFactory carry(Sink& sink, TroubleListener troubled);
   [[nodiscard]] std::vector<Loop*> loops() const;
 
   /// Lets each loop finish what was posted to it until now, and joins its thread. Waits for handlers to return.

@@ -20,8 +20,10 @@ void Stream::on_message(const ws::Message& message) {
   } else if (const auto seq = message.binary ? std::nullopt : group_.seq_reader_.read(message.data, *seq_pointer_);
              !seq) {
     ++batch_.unnumbered;
+    ++unnumbered_in_row_;
     if (options_->seq_missing == StreamOptions::SeqMissing::deliver) add(message, Record::no_seq);
   } else {
+    unnumbered_in_row_ = 0;
     const Sequence::Seen seen = sequence_.see(*seq);
     if (seen.went_back) ++batch_.seq_went_back;
     if (seen.repeat) {  // F41
@@ -98,9 +100,15 @@ void Stream::hand_over() {
   if (fresh && std::exchange(silent_, false)) watch_silence();
   if (group_.sink_.behind()) {
     pause();
-  } else if (news || told_of_repeats || shows_repeats_) {
+  } else if (news || told_of_repeats || shows_repeats_ || unnumbered_changed()) {
     show_open_status();
   }
+}
+
+/// Whether the status should tell another number of messages without one: told at each doubling, not at each read.
+bool Stream::unnumbered_changed() const {
+  if (unnumbered_in_row_ < unnumbered_worth_a_word) return unnumbered_shown_ > 0;
+  return unnumbered_in_row_ >= 2 * unnumbered_shown_;
 }
 
 /// Two marks are enough, however much is under way: the oldest that is awaited, and the newest, which takes its

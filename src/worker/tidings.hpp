@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/lease.hpp"
 #include "holdfast/loop.hpp"
 #include "holdfast/store.hpp"
 #include "runtime/log.hpp"
+#include "worker/trouble.hpp"
 
 namespace holdfast::worker {
 
@@ -23,13 +25,19 @@ class Tidings {
 
   void took(std::size_t held_now);
   void ended(LossReason reason, std::size_t held_now);
-  /// Every answer of the store comes by here.
-  void answered(Outcome outcome, const Error& error);
+  enum class Asked { read, write };
+  /// Every answer of the store comes by here. Reads and writes fail apart (a file that may only be read answers the
+  /// ones and rejects the others): the store is well when both are.
+  void answered(Asked asked, Outcome outcome, const Error& error);
+  /// A connection could not be made or ended, and is `parked` or tried again later: one line, or a sum where they are
+  /// many.
+  void troubled(const Trouble& trouble);
   /// Says what was gathered, now.
   void flush();
 
  private:
   void gather(std::size_t held_now);
+  void tell_troubles();
 
   Loop& loop_;
   runtime::Log& log_;
@@ -38,9 +46,16 @@ class Tidings {
   std::size_t held_ = 0;
   std::size_t taken_ = 0;
   std::array<std::size_t, 6> ends_{};
-  unsigned failures_ = 0;  // of the store, in a row
+  std::vector<Trouble> troubles_;  // the first ones
+  std::size_t troubled_ = 0;
+  std::size_t parked_ = 0;  // of them
+  struct Side {
+    unsigned failures = 0;  // in a row
+    std::optional<Instant> first_failure{};
+    bool bad = false;
+  };
+  std::array<Side, 2> sides_{};  // by Asked
   std::optional<Instant> away_since_;
-  std::optional<Instant> first_failure_;
 };
 
 }  // namespace holdfast::worker

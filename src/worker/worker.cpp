@@ -189,7 +189,7 @@ void Worker::write(const Action& action) {
 }
 
 void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply) {
-  tidings_.answered(reply.outcome, reply.error);
+  tidings_.answered(Tidings::Asked::write, reply.outcome, reply.error);
   Place& at = place(slot);
   const bool latest = at.write_id == id;  // else the Keeper no longer waits for it
   Row before;
@@ -365,7 +365,7 @@ void Worker::look(const Look& due, std::string page) {
   query.page = std::move(page);
   store_.query_due(std::move(query), due.deadline, [this, due, alive = std::weak_ptr<bool>(alive_)](PageReply reply) {
     if (alive.expired() || over_) return;
-    tidings_.answered(reply.outcome, reply.error);
+    tidings_.answered(Tidings::Asked::read, reply.outcome, reply.error);
     if (!reply.ok()) {
       planner_.failed(control_.now());
     } else if (planner_.saw(reply.value.rows, !reply.value.next.empty(), control_.now())) {

@@ -55,6 +55,9 @@ class Worker {
   /// At once: every belief is revoked, nothing is given back.
   void stop();
 
+  /// Something held does not flow; for the log only.
+  void troubled(const Trouble& trouble) { tidings_.troubled(trouble); }
+
   [[nodiscard]] Report report() const;
   [[nodiscard]] std::size_t held() const { return keeper_.held(); }
   [[nodiscard]] bool draining() const { return draining_; }

@@ -143,7 +143,7 @@ TEST_F(SqliteStore, without_a_file_every_request_is_rejected_with_what_to_do_and
   for (const RowReply& reply : {store.get("k"), store.put("k", {{"x", 1}})}) {
     EXPECT_EQ(reply.outcome, Outcome::rejected);
     EXPECT_EQ(reply.error.code, Code::not_found);
-    EXPECT_THAT(reply.error.detail, HasSubstr("run `holdfast init`"));
+    EXPECT_THAT(reply.error.detail, HasSubstr("run 'holdfast init --store sqlite:"));
   }
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
@@ -151,7 +151,7 @@ TEST_F(SqliteStore, without_a_file_every_request_is_rejected_with_what_to_do_and
 TEST_F(SqliteStore, an_empty_file_has_no_table_until_it_is_initialized) {
   std::ofstream(path_).close();
   Asking store(open(), loop_);
-  EXPECT_THAT(store.get("k").error.detail, HasSubstr("run `holdfast init`"));
+  EXPECT_THAT(store.get("k").error.detail, HasSubstr("run 'holdfast init --store sqlite:"));
   EXPECT_THAT(store.initialize().value, HasSubstr("made the table"));
   EXPECT_THAT(store.initialize().value, HasSubstr("was there already"));
   EXPECT_TRUE(store.put("k", {{"x", 1}}).ok());

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/fake_connector.hpp"
 #include "support/fake_sink.hpp"
@@ -15,7 +16,9 @@ struct StreamRig {
   VirtualLoop loop;
   FakeConnector net;
   FakeSink sink;
-  worker::StreamGroup group{loop, net, sink};
+  std::vector<worker::Trouble> troubles;
+  worker::StreamGroup group{loop, net, sink,
+                            [this](worker::Trouble trouble) { troubles.push_back(std::move(trouble)); }};
   std::shared_ptr<LeaseGuard> guard;
   std::unique_ptr<Resource> stream = group.make_stream();
   bool stopped = false;

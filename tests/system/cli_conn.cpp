@@ -57,6 +57,20 @@ TEST_F(CliConn, a_file_that_is_no_database_and_a_folder_that_is_not_there_are_to
   expect_one_line(program.run({"init", "--store", "sqlite:nowhere/holdfast.db"}), 1, "nowhere");
 }
 
+TEST_F(CliConn, what_is_no_table_is_told_by_what_it_is) {
+  expect_one_line(program.run({"conn", "ls", "--store", "sqlite:."}), 1, "it is no file");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"init"}, {"conn", "ls"}, {"worker", "--sink", "stdout"}}) {
+    auto with_store = arguments;
+    with_store.insert(with_store.end(), {"--store", "memory:"});
+    expect_one_line(program.run(with_store), 2, "gone when this command ends");
+    with_store.back() = "postgres:x";
+    const auto ended = program.run(with_store);
+    expect_one_line(ended, 2, "give sqlite:PATH");
+    EXPECT_THAT(ended.err, Not(HasSubstr("memory")));
+  }
+}
+
 TEST_F(CliConn, a_file_that_may_only_be_read_is_told) {
   add("a");
   ASSERT_EQ(::chmod(program.folder().path().c_str(), 0755), 0);
@@ -127,7 +141,8 @@ TEST_F(CliConn, start_stop_and_rm_take_ids_and_patterns) {
   EXPECT_EQ(listed().size(), 2U);
   EXPECT_EQ(listed({"--all"}).size(), 3U);
   EXPECT_EQ(listed({"s2"}).size(), 1U);
-  expect_one_line(program.run({"conn", "start", "x*"}), 1, "no connection is called 'x*'");
+  expect_one_line(program.run({"conn", "start", "x*"}), 1, "no connection matches 'x*', of 2 that there are");
+  expect_one_line(program.run({"conn", "remove", "s1"}), 2, "did you mean 'rm'?");
   expect_one_line(program.run({"conn", "start", "t1"}), 1, "was removed: add it again");
 }
 
@@ -148,8 +163,12 @@ TEST_F(CliConn, import_writes_nothing_where_a_line_is_bad_and_names_the_lines) {
                                 "\nnonsense\n"
                                 R"({"id":"a","url":"ws://h/again"})"
                                 "\n");
-  expect_one_line(program.run({"conn", "import", "feeds.ndjson"}), 2,
-                  "feeds.ndjson has 3 bad lines (3, 4, 5), nothing was imported: line 3: 'url' is missing");
+  const auto ended = program.run({"conn", "import", "feeds.ndjson"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, testing::MatchesRegex("holdfast: feeds.ndjson, line 3: 'url' is missing\n"
+                                               "holdfast: feeds.ndjson, line 4: it is no JSON object: [^\n]+\n"
+                                               "holdfast: feeds.ndjson, line 5: 'a' is there twice\n"
+                                               "holdfast: feeds.ndjson has 3 bad lines: nothing was imported\n"));
   EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db")));
   expect_one_line(program.run({"conn", "import", "nowhere.ndjson"}), 1, "cannot read nowhere.ndjson");
 }
@@ -162,7 +181,7 @@ TEST_F(CliConn, import_reports_those_that_exist_and_changes_them_when_told_to) {
   const auto ended = program.run({"conn", "import", "-"}, lines);
   EXPECT_EQ(ended.code, 1);
   EXPECT_EQ(ended.out, "1 added\n");
-  EXPECT_EQ(ended.err, "holdfast: 1 exist already: a: change them with --replace\n");
+  EXPECT_EQ(ended.err, "holdfast: 1 exists already: a: change it with --replace\n");
   EXPECT_EQ(program.run({"conn", "import", "-", "--replace"}, lines).out, "0 added, 2 changed\n");
   EXPECT_THAT(program.run({"conn", "show", "a"}).out, HasSubstr("ws://h/new"));
 }

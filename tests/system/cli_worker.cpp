@@ -48,7 +48,7 @@ TEST_F(CliWorker, makes_its_table_holds_what_is_added_and_gives_it_back_when_sto
   EXPECT_THAT(*line, HasSubstr(R"({"conn":"a","epoch":1,"seq":)"));
   EXPECT_TRUE(eventually([&] { return shown("a").at("last_seq").as_int64() > 0; }));
   EXPECT_THAT(std::string(shown("a").at("owner").as_string()), testing::StartsWith("w1#"));
-  EXPECT_THAT(program.run({"conn", "ls"}).out, HasSubstr(" in "));
+  EXPECT_THAT(program.run({"conn", "ls"}).out, HasSubstr(" left "));
 
   worker->kill(SIGTERM);
   worker->close_output();
@@ -69,6 +69,41 @@ TEST_F(CliWorker, stopping_a_connection_closes_it_and_starting_it_again_goes_on)
   ASSERT_EQ(program.run({"conn", "start", "a"}).code, 0);
   ASSERT_TRUE(eventually([&] { return shown("a").at("last_seq").as_int64() > stopped_at; }, 60s));
   EXPECT_EQ(shown("a").at("epoch").as_int64(), 2);
+}
+
+// `timeout` tells the process, and then its group: the same stop twice.
+TEST_F(CliWorker, says_what_it_does_and_a_stop_that_is_told_twice_is_one_drain) {
+  ASSERT_EQ(program.run({"conn", "add", "a", "--url", "ws://127.0.0.1:1/"}).code, 0);
+  const auto ended = program.run_command({"timeout", "4", test::program_file, "worker", "--sink", "ndjson:out",
+                                          "--lease", "2s", "--report", "report.json"});
+  EXPECT_EQ(ended.code, 124) << "as timeout has it";
+  EXPECT_THAT(ended.err, HasSubstr("a: backing off: ")) << "why nothing comes";
+  EXPECT_THAT(ended.err, HasSubstr("draining: 1 held"));
+  EXPECT_THAT(ended.err, HasSubstr("1 given back, 0 cut"));
+  EXPECT_THAT(program.read("report.json"), HasSubstr(R"("end":"drained")"));
+}
+
+TEST_F(CliWorker, says_that_it_made_a_table_and_that_there_is_nothing_in_it) {
+  const auto ended = program.run_command(
+      {"timeout", "2", test::program_file, "worker", "--sink", "ndjson:out", "--store", "sqlite:mistyped.db"});
+  EXPECT_THAT(ended.err, HasSubstr("made the table in mistyped.db"));
+  EXPECT_THAT(ended.err, HasSubstr("holdfast conn add --store sqlite:mistyped.db"));
+}
+
+TEST_F(CliWorker, a_report_that_cannot_be_written_is_told_in_one_line_at_the_start) {
+  expect_one_line(program.run({"worker", "--sink", "ndjson:out", "--report", "nowhere/r.json"}), 1, "nowhere/r.json");
+}
+
+TEST_F(CliWorker, of_a_dead_worker_only_the_past_is_shown) {
+  start_feed_and_add("a");
+  auto worker = program.start({"worker", "--sink", "ndjson:out", "--lease", "2s"});
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE(eventually([&] { return shown("a").at("status") == "flowing"; }, 60s));
+  worker->kill(SIGKILL);
+  ASSERT_TRUE(eventually([&] { return shown("a").at("lease").as_string() == "expired"; }, 60s));
+  EXPECT_TRUE(shown("a").at("status").is_null());
+  EXPECT_THAT(program.run({"conn", "show", "a"}).out, HasSubstr("was flowing"));
+  EXPECT_THAT(program.run({"conn", "ls"}).out, testing::Not(HasSubstr("flowing")));
 }
 
 TEST_F(CliWorker, a_sink_that_cannot_be_is_told_in_one_line) {

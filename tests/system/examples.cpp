@@ -43,6 +43,18 @@ TEST_F(Examples, own_handler_gets_messages_and_ends_in_order) {
   EXPECT_EQ(text("s1", "lease"), "free");
 }
 
+TEST_F(Examples, make_their_table_and_say_what_they_wait_for_or_what_is_wrong) {
+  for (const std::string name : {"own_handler", "jobs"}) {
+    const auto programs = std::filesystem::path(program_file).parent_path();
+    const std::string path = (programs / ("example_" + name)).string();
+    EXPECT_THAT(program.run_command({"timeout", "2", path}).err, testing::HasSubstr("holdfast conn add")) << name;
+    EXPECT_TRUE(std::filesystem::exists(program.file(name == "jobs" ? "jobs.db" : "holdfast.db"))) << name;
+    const auto refused = program.run_command({path, "sqlite:nowhere/x.db"});
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_THAT(refused.err, testing::HasSubstr("nowhere/x.db")) << name;
+  }
+}
+
 TEST_F(Examples, jobs_run_in_one_process_at_a_time_and_go_on_where_they_were) {
   ASSERT_EQ(program.run({"conn", "add", "job-1", "--url", "ws://127.0.0.1:9/"}).code, 0);
   runtime::Child first = example("jobs", {"sqlite:holdfast.db"});

@@ -127,6 +127,26 @@ TEST_F(WorkerTroubles, a_database_that_another_program_locks_for_a_while_costs_n
   expect_no_hole();
 }
 
+TEST_F(WorkerTroubles, a_second_signal_stops_at_once_and_leaves_the_lease_to_run_out) {
+  add_streams(1, feed());
+  runtime::Child holder =
+      start({"worker", "--id", "w", "--lease", "60s", "--sink", "ndjson:out?fsync=never", "--report", "w.json"});
+  ASSERT_TRUE(wait_until([&] { return flowing("w") == 1; }));
+  sqlite3* database = nullptr;  // locked, so that the drain cannot end
+  ASSERT_EQ(sqlite3_open(program.file("holdfast.db").c_str(), &database), SQLITE_OK);
+  sqlite3_busy_timeout(database, 10'000);
+  ASSERT_EQ(sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  holder.kill(SIGTERM);
+  holder.kill(SIGINT);  // within a second: the same stop
+  std::this_thread::sleep_for(3s);
+  EXPECT_TRUE(holder.running());
+  holder.kill(SIGINT);
+  EXPECT_EQ(holder.wait(generous), (runtime::Exit{0, 0}));
+  sqlite3_close(database);
+  EXPECT_EQ(report("w").at("end").as_string(), "stopped");
+  EXPECT_EQ(report("w").at("leases").at("cut").as_int64(), 1);
+}
+
 TEST_F(WorkerTroubles, a_database_that_is_deleted_ends_what_is_held_and_the_worker_lives_and_can_be_stopped) {
   add_streams(2, feed());
   runtime::Child holder = worker("w");

@@ -101,6 +101,7 @@ TEST_F(WorkerUpstreams, f38_one_that_refuses_for_good_is_parked_with_its_reason_
   hold("refuse");
   ASSERT_TRUE(wait_until([&] { return text("x", "status") == "parked"; }));
   EXPECT_THAT(text("x", "status_reason"), testing::HasSubstr("1008"));
+  EXPECT_THAT(program.run({"conn", "ls"}).out, testing::HasSubstr("1008")) << "for a person too";
   EXPECT_FALSE(server.read_line(3s)) << "not tried again";
   expect_clean_end();
 }
@@ -119,17 +120,6 @@ TEST_F(WorkerUpstreams, f44_a_message_of_a_gigabyte_is_refused_at_the_limit_and_
   EXPECT_LT(peak_kib, 200 * 1024);
 #endif
   expect_clean_end();
-}
-
-TEST_F(WorkerUpstreams, a_second_signal_stops_at_once_and_leaves_the_lease_to_run_out) {
-  hold("mute");
-  holder.kill(SIGSTOP);  // so that both signals are there when it goes on: in order it would end too soon
-  holder.kill(SIGTERM);
-  holder.kill(SIGINT);
-  holder.kill(SIGCONT);
-  ASSERT_TRUE(holder.wait(generous).has_value());
-  EXPECT_EQ(report("holder").at("end").as_string(), "stopped");
-  EXPECT_EQ(report("holder").at("leases").at("cut").as_int64(), 1);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cli/connections.hpp"
 
+#include "cli/conn_json.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -206,12 +208,28 @@ TEST(ConnectionView, tells_the_lease_in_human_terms) {
   EXPECT_EQ(view_of(row, now).lease_words, "free") << "released: the owner of an expiry of 0 is history";
   EXPECT_EQ(view_of(row, now).owner, "");
   row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 12'000));
-  EXPECT_EQ(view_of(row, now).lease_words, "in 12 s");
+  EXPECT_EQ(view_of(row, now).lease_words, "12 s left");
   EXPECT_EQ(view_of(row, now).owner, "w1#1");
   EXPECT_EQ(view_of(row, now).lease, ConnectionView::Lease::held);
   row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms - 3'000));
   EXPECT_EQ(view_of(row, now).lease_words, "expired 3 s ago");
   EXPECT_EQ(view_of(row, now).lease, ConnectionView::Lease::expired);
+}
+
+TEST(Faults, f42_a_lease_that_is_not_held_tells_nothing_of_the_present) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("w1#1"));
+  row.attributes.insert_or_assign(std::string(attribute::status), Value("flowing"));
+  row.attributes.insert_or_assign(std::string(attribute::status_reason), Value("of the dead"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 1));
+  EXPECT_EQ(view_of(row, now).status, "flowing");
+  EXPECT_THAT(connection_json(row, now, false), HasSubstr(R"("status":"flowing")"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms - 9 * 60'000));
+  EXPECT_EQ(view_of(row, now).status, "");
+  EXPECT_EQ(view_of(row, now).reason, "");
+  EXPECT_EQ(view_of(row, now).last_status, "flowing");
+  EXPECT_THAT(connection_json(row, now, false), HasSubstr(R"("status":null,"status_reason":null)"));
 }
 
 TEST(ShownOptions, header_values_are_hidden_but_for_references) {

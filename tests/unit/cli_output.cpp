@@ -24,6 +24,21 @@ TEST(Table, characters_of_several_bytes_count_as_one) {
   EXPECT_EQ(table.render(), "ID     X\ngröße  1\nabcde  2\n");
 }
 
+TEST(Table, the_last_column_is_cut_to_fit_and_says_so) {
+  Table table({{"ID"}, {"REASON"}});
+  table.add({"a", "größer als alles, was in eine Zeile passt"});
+  table.add({"b", "short"});
+  EXPECT_EQ(table.render(30),
+            "ID  REASON\n"
+            "a   größer als alles, was in …\n"
+            "b   short\n");
+  EXPECT_EQ(table.render(5),
+            "ID  REASON\n"
+            "a   größer als alles, w…\n"
+            "b   short\n")
+      << "less than that says nothing";
+}
+
 TEST(OneLine, makes_control_characters_harmless) {
   EXPECT_EQ(one_line("a\nb\x1b[31mc\n"), "a b [31mc");
 }

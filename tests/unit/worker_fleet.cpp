@@ -94,12 +94,35 @@ TEST_F(FleetTest, what_makes_no_sense_is_refused_before_anything_is_touched) {
   EXPECT_THAT(aimless.run().error().detail, HasSubstr("what the worker is for"));
 }
 
-TEST_F(FleetTest, a_table_that_is_not_there_is_told_at_once) {
+TEST_F(FleetTest, makes_the_table_that_is_missing) {
   Fleet fleet(options());
+  fleet.on_message([](const Record&) {});
+  fleet.drain();
+  const auto report = fleet.run();
+  ASSERT_TRUE(report) << report.error().detail;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("fleet.db")));
+}
+
+TEST_F(FleetTest, a_table_that_is_not_there_and_not_to_be_made_is_told_at_once_by_its_name) {
+  FleetOptions careful = options();
+  careful.make_table = false;
+  Fleet fleet(careful);
   fleet.on_message([](const Record&) {});
   const auto report = fleet.run();
   ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().detail, HasSubstr("holdfast init"));
+  EXPECT_THAT(report.error().detail, HasSubstr("holdfast init --store " + store_url));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("fleet.db")));
+}
+
+TEST_F(FleetTest, a_report_that_cannot_be_written_is_told_before_anything_is_held) {
+  make_table(1);
+  FleetOptions nowhere = options();
+  nowhere.report_file = folder.file("nowhere/report.json");
+  Fleet fleet(nowhere);
+  fleet.holds([](const Row&, Loop&) { return std::make_unique<Calling>([] { FAIL() << "nothing is held"; }); });
+  const auto report = fleet.run();
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().detail, HasSubstr("nowhere/report.json"));
 }
 
 TEST_F(FleetTest, holds_what_the_factory_makes_until_another_thread_says_drain) {

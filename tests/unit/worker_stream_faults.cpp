@@ -319,6 +319,64 @@ TEST(Faults, f41_an_upstream_that_begins_its_numbers_anew_is_not_dropped_in_sile
   EXPECT_EQ(rig.reason(), "");
 }
 
+TEST(Faults, f41_a_pointer_that_never_matches_is_told_of_while_messages_flow) {
+  StreamRig rig;
+  rig.start_open({{"seq.pointer", "/nope"}});
+  for (int i = 0; i < 4; ++i) rig.net.receive_seq(i);
+  EXPECT_EQ(rig.reason(), "") << "a greeting and some heartbeats are no sign of a wrong pointer";
+  for (int i = 0; i < 96; ++i) rig.net.receive_seq(i);
+  EXPECT_EQ(rig.status(), "flowing");
+  EXPECT_THAT(rig.reason(), HasSubstr("no number at /nope in the last "));
+  EXPECT_EQ(rig.tally().unnumbered, 100);
+}
+
+TEST(Faults, f41_numbers_that_come_after_all_end_the_doubt_about_the_pointer) {
+  StreamRig rig;
+  rig.start_open(StreamRig::with_seq());
+  for (int i = 0; i < 50; ++i) rig.net.receive("heartbeat");
+  EXPECT_THAT(rig.reason(), HasSubstr("no number at /seq"));
+  rig.net.receive_seq(1);
+  EXPECT_EQ(rig.reason(), "");
+}
+
+TEST(Faults, f20_a_connection_that_fails_again_and_again_is_told_of_once) {
+  StreamRig rig;
+  rig.start();
+  for (int tries = 0; tries < 5; ++tries) {
+    rig.net.fails("connection refused");
+    ASSERT_NE(rig.reconnects_in(), Duration::max());
+  }
+  ASSERT_EQ(rig.troubles.size(), 1U);
+  EXPECT_EQ(rig.troubles[0].connection, "a");
+  EXPECT_FALSE(rig.troubles[0].parked);
+  EXPECT_EQ(rig.troubles[0].reason, "connection refused");
+}
+
+TEST(Faults, f20_one_that_comes_and_goes_is_told_of_once_a_minute_at_most) {
+  StreamRig rig;
+  rig.start();
+  const Instant begin = rig.loop.instant();
+  while (rig.loop.instant() < begin + 10min) {
+    rig.net.open();
+    rig.net.fails("reset by peer");
+    ASSERT_NE(rig.reconnects_in(), Duration::max());
+  }
+  EXPECT_GE(rig.troubles.size(), 3U) << "it is news each time that it was open";
+  EXPECT_LE(rig.troubles.size(), 11U);
+}
+
+TEST(Faults, f38_being_parked_is_told_of_with_the_time_of_the_next_try) {
+  StreamRig rig;
+  rig.start();
+  rig.net.fails("connection refused");
+  ASSERT_NE(rig.reconnects_in(), Duration::max());
+  rig.net.refuses(404);
+  ASSERT_EQ(rig.troubles.size(), 2U) << "parked is worse than backing off, and told at once";
+  EXPECT_TRUE(rig.troubles[1].parked);
+  EXPECT_THAT(rig.reason(),
+              testing::MatchesRegex(".*HTTP 404 \\(not found\\); tried again at [0-9]+:[0-9]+ UTC, .*"));
+}
+
 TEST(Faults, f42_the_status_tells_the_truth_from_connecting_to_flowing) {
   StreamRig rig;
   EXPECT_EQ(rig.status(), "starting");

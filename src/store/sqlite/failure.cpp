@@ -6,13 +6,15 @@ namespace holdfast::store {
 
 namespace {
 
-constexpr const char* run_init = ": run `holdfast init`";
-
 Failure rejected(Code code, std::string detail) {
   return {Outcome::rejected, {code, std::move(detail)}};
 }
 
 }  // namespace
+
+std::string init_command(const std::string& path) {
+  return "'holdfast init --store sqlite:" + path + "'";
+}
 
 Failure failure_from(int code, sqlite3* connection, const std::string& path, const char* doing) {
   const std::string message = connection == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(connection);
@@ -61,7 +63,7 @@ Failure failure_from(int code, sqlite3* connection, const std::string& path, con
     case SQLITE_SCHEMA:
       failure = message.find("no such table") == std::string::npos
                     ? rejected(Code::internal, what + ": " + message)
-                    : rejected(Code::not_found, "the database " + path + " has no table" + run_init);
+                    : rejected(Code::not_found, "the database " + path + " has no table: run " + init_command(path));
       failure.reopen = true;
       break;
     default:  // SQLITE_IOERR, SQLITE_PROTOCOL, SQLITE_INTERRUPT and what may come

@@ -17,6 +17,9 @@ struct Failure {
   bool reopen = false;    ///< this connection is of no use any more
 };
 
+/// What makes the table that is missing, as a person would type it.
+[[nodiscard]] std::string init_command(const std::string& path);
+
 template <class T>
 using Sql = tl::expected<T, Failure>;
 

@@ -197,7 +197,7 @@ class SqliteStore final : public RequestStore {
 
 Result<std::unique_ptr<Store>> make_sqlite_store(SqliteOptions options, Loop& loop) {
   if (options.path.empty() || options.path.front() == ':') {
-    return fail(Code::usage, "\"sqlite:" + options.path + "\" names no file: give sqlite:PATH, or memory:");
+    return fail(Code::usage, "\"sqlite:" + options.path + "\" names no file: give sqlite:PATH");
   }
   const std::size_t slash = options.path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : options.path.substr(0, slash + 1);

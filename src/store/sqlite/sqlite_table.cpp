@@ -85,12 +85,13 @@ Sql<void> SqliteTable::open() {
       return rejected(
           Code::not_found,
           (lost_ ? "the database was deleted while it was in use: put it back at " : "there is no database at ") +
-              options_.path + (lost_ ? " or run `holdfast init`" : ": run `holdfast init`"));
+              options_.path + (lost_ ? " or run " : ": run ") + init_command(options_.path));
     }
     return rejected(error == EACCES ? Code::denied : Code::not_found,
                     "cannot open " + options_.path + ": " + std::strerror(error));
   }
-  if (!S_ISREG(status.st_mode)) return rejected(Code::usage, "cannot open " + options_.path + ": it is no file");
+  if (!S_ISREG(status.st_mode))
+    return rejected(Code::not_found, "cannot open " + options_.path + ": it is no file: name one");
   return connect(false);
 }
 
@@ -131,7 +132,8 @@ Sql<void> SqliteTable::connect(bool create) {
                                           std::to_string(schema_version) + "): use that one"));
   }
   if (*version == 0 && !create) {
-    return done(rejected(Code::not_found, "the database " + options_.path + " has no table: run `holdfast init`"));
+    return done(rejected(Code::not_found,
+                         "the database " + options_.path + " has no table: run " + init_command(options_.path)));
   }
   if (auto result = set_up(*connection_); !result) return done(std::move(result));
   if (*version == 0) {
