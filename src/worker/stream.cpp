@@ -113,6 +113,8 @@ void Stream::row_changed(const Row& row) {
   if (!configure(row)) return;
   if (!was_parked && options_ == before) return;
   reconnect_.row_changed();
+  told_ = Phase::idle;  // whoever edited it wants to hear how it goes now
+  told_at_.reset();
   if (phase_ != Phase::open) {
     cut();
     return connect();
