@@ -75,7 +75,7 @@ TEST_F(CliConn, a_file_that_may_only_be_read_is_told) {
   add("a");
   ASSERT_EQ(::chmod(program.folder().path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(program.file("holdfast.db").c_str(), 0444), 0);
-  std::vector<std::string> command{program_file, "conn", "stop", "a"};
+  std::vector<std::string> command{test::program_file, "conn", "stop", "a"};
   if (::geteuid() == 0) {  // who may write everything
     command.insert(command.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
   }
