@@ -113,7 +113,7 @@ TEST_F(SqliteStore, a_missing_folder_is_told_at_opening) {
 
 TEST_F(SqliteStore, a_folder_in_the_files_place_is_told_at_opening) {
   std::filesystem::create_directory(path_);
-  EXPECT_EQ(refusal_of("sqlite:" + path_).code, Code::not_found);
+  EXPECT_EQ(refusal_of("sqlite:" + path_).code, Code::denied);
 }
 
 TEST_F(SqliteStore, a_file_that_is_no_database_is_told_at_opening_and_left_alone) {

@@ -91,7 +91,7 @@ Sql<void> SqliteTable::open() {
                     "cannot open " + options_.path + ": " + std::strerror(error));
   }
   if (!S_ISREG(status.st_mode))
-    return rejected(Code::not_found, "cannot open " + options_.path + ": it is no file: name one");
+    return rejected(Code::denied, "cannot open " + options_.path + ": it is no file: name one");
   return connect(false);
 }
 
