@@ -21,6 +21,12 @@ WallTime wall_now() {
   return WallTime(std::chrono::milliseconds(std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000));
 }
 
+Duration cpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   ssize_t got = 0;

@@ -7,6 +7,8 @@ namespace holdfast::runtime {
 [[nodiscard]] Instant boot_now();
 /// CLOCK_REALTIME in milliseconds. Any thread.
 [[nodiscard]] WallTime wall_now();
+/// What this process has used of its processors so far: for measuring.
+[[nodiscard]] Duration cpu_time();
 /// From the operating system's generator: for seeds and ids.
 [[nodiscard]] std::uint64_t random_seed();
 

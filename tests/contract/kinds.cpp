@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/store.hpp"
 #include "store/memory/memory_store.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -16,6 +17,23 @@ class InMemory final : public Table {
 
  private:
   std::shared_ptr<store::MemoryTable> table_ = std::make_shared<store::MemoryTable>();
+};
+
+/// The simulator's, with a network on which nothing goes wrong but the time that it takes.
+class Simulated final : public Table {
+ public:
+  std::unique_ptr<Store> open(Loop& loop) override {
+    sim::SimStore::Hooks hooks;
+    hooks.judge = [](const store::Request&) {
+      sim::Fate fate;
+      fate.there = fate.back = std::chrono::microseconds(200);
+      return fate;
+    };
+    return std::make_unique<sim::SimStore>(table_, loop, loop, std::int16_t{0}, std::move(hooks), true);
+  }
+
+ private:
+  std::shared_ptr<sim::SimTable> table_ = std::make_shared<sim::SimTable>();
 };
 
 class InFile final : public Table {
@@ -37,6 +55,7 @@ class InFile final : public Table {
 std::vector<Kind> all_kinds() {
   return {
       {"memory", [] { return std::make_unique<InMemory>(); }},
+      {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
   };

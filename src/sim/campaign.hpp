@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan.hpp"
+#include "sim/simulation.hpp"
+
+namespace holdfast::sim {
+
+/// A plan that was cut down as far as it still breaks the same rule.
+struct Shrunk {
+  Plan plan;
+  Cuts cuts;
+  Result result;
+  int runs = 0;
+};
+
+/// Turns faults off one by one, then takes processes, connections and time away.
+[[nodiscard]] Shrunk shrink(const Plan& plan, const Cuts& cuts, const Result& broken);
+
+/// The command that runs a plan again.
+[[nodiscard]] std::string replay_command(const Plan& plan, const Cuts& cuts);
+
+/// Many seeds, one after another.
+struct Campaign {
+  std::uint64_t first = 1;
+  std::uint64_t last = 200;
+  std::optional<Scenario> scenario;
+  Cuts cuts;
+  bool shrinks = true;
+};
+struct Sum {
+  std::uint64_t seeds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t events = 0;
+  std::uint64_t hash = 0;  ///< of all runs' hashes, in order
+  Duration virtual_time{};
+  Duration longest_to_come_well{};
+  std::vector<std::uint64_t> by_scenario = std::vector<std::uint64_t>(scenarios_count);
+  ByFault<std::uint64_t> injected;
+  Marks marks;
+  std::optional<Shrunk> broken;  ///< the first seed that broke a rule ended it
+  std::uint64_t broken_seed = 0;
+  Violation first_violation;
+};
+
+/// `progress` is called after each seed.
+[[nodiscard]] Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progress);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,78 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::sim {
+
+/// Rare paths. Each must have been walked at least once in a nightly run, or the simulation has gone blind there.
+enum class Mark : std::uint8_t {
+  claim_settled,       ///< a claim met its own lost success
+  renewal_settled,     ///< a renewal did
+  release_settled,     ///< a release did
+  renewal_adopted,     ///< a conflict showed the lease still ours: written again from there
+  claim_stale,         ///< a claim met a row that was not as it had been seen
+  claim_of_stopped,    ///< a claim met a row that shall not run any more
+  late_write_refused,  ///< a write of a former owner arrived, and the fence refused it
+  late_write_of_dead,  ///< a write arrived after its process had died
+  dead_claim_won,      ///< one of these was a claim, and took the row for a dead process
+  duplicate_applied,   ///< a duplicate was carried out once more and applied
+  duplicate_refused,   ///< a duplicate met its own success, or another's
+  late_answer,         ///< an answer came after its deadline
+  epoch_two_behind,    ///< an owner still tried to write two epochs after its own
+  lost_taken_over,     ///< a loss, by its reason
+  lost_belief_expired,
+  lost_row_missing,
+  ended_stopped,
+  ended_drained,
+  ended_sink_failed,
+  loss_while_stopping,   ///< the lease ended while its resource was being stopped
+  left_out_by_sink,      ///< a sink left records out because their lease had ended
+  pause_over_lease,      ///< a process slept through the end of its leases and woke
+  woke_without_loss,     ///< a process slept for less and went on
+  clock_stepped_held,    ///< a wall clock was stepped by more than the skew while leases were held
+  taken_early_by_clock,  ///< wrong clocks: a lease was taken while its owner still believed
+  failover_crash,
+  failover_graceful,
+  full_and_unowned,   ///< a worker was full while rows belonged to nobody
+  name_clash,         ///< a worker met a live row of its own name
+  cut_off,            ///< a resource did not stop in time
+  drained,            ///< a drain that gave everything back
+  drain_cut,          ///< a drain whose limit ran out
+  died_draining,      ///< a process crashed while it was being drained
+  sink_released_all,  ///< a sink failed for too long
+  edited_while_held,
+  parked,
+  repeats_dropped,
+  gap_recorded,
+  went_back,
+  unnumbered,
+  retry_after_honoured,
+  fell_silent,                  ///< a half-open connection was found out
+  history_forgotten,            ///< an upstream no longer had what was asked for
+  paused_by_sink,               ///< reading rested while a sink was behind
+  taken_from_plain,             ///< a lease of a plain worker ran out or was given back and was taken
+  taken_by_plain,               ///< the other way round
+  outage_outlived,              ///< the store was away for longer than a lease
+  stale_hint,                   ///< a look showed a row as it no longer was
+  tombstone_revived,            ///< a removed connection was added again
+  believers_changed_in_outage,  ///< a belief ended while the store was away
+};
+inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::believers_changed_in_outage) + 1;
+
+[[nodiscard]] std::string_view name_of(Mark mark);
+
+class Marks {
+ public:
+  void hit(Mark mark) { ++counts_[static_cast<std::size_t>(mark)]; }
+  void add(const Marks& other) {
+    for (std::size_t i = 0; i < marks_count; ++i) counts_[i] += other.counts_[i];
+  }
+  [[nodiscard]] std::uint64_t count(Mark mark) const { return counts_[static_cast<std::size_t>(mark)]; }
+
+ private:
+  std::array<std::uint64_t, marks_count> counts_{};
+};
+
+}  // namespace holdfast::sim

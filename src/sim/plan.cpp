@@ -1,0 +1,191 @@
+#include "sim/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+
+#include "holdfast/random.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array<std::string_view, scenarios_count> names{
+    "steady", "crashes",       "rolling",       "drain",     "outage", "churn",
+    "plain",  "clocks_within", "clocks_beyond", "upstreams", "sinks",  "swarm"};
+
+struct Range {
+  Fault fault;
+  double low;
+  double high;
+};
+/// Drawn evenly on a logarithmic scale. Parts of requests, connects and reads; events per 100 leases otherwise.
+constexpr std::array<Range, faults_count> ranges{{
+    {Fault::throttled, 0.001, 0.3},
+    {Fault::request_lost, 0.001, 0.2},
+    {Fault::reply_lost, 0.001, 0.2},
+    {Fault::server_error, 0.001, 0.2},
+    {Fault::slow_request, 0.001, 0.1},
+    {Fault::slow_reply, 0.001, 0.1},
+    {Fault::duplicate, 0.001, 0.2},
+    {Fault::late_duplicate, 0.001, 0.1},
+    {Fault::stale_index, 0.01, 1},
+    {Fault::outage, 2, 10},
+    {Fault::partition, 1, 10},
+    {Fault::rejection, 1, 5},
+    {Fault::crash, 1, 12},
+    {Fault::pause, 1, 12},
+    {Fault::stall, 1, 12},
+    {Fault::drain, 1, 12},
+    {Fault::leave, 1, 6},
+    {Fault::join, 1, 6},
+    {Fault::wall_step, 1, 20},
+    {Fault::refusal, 0.01, 0.6},
+    {Fault::never_opens, 0.01, 0.2},
+    {Fault::drop, 0.001, 0.1},
+    {Fault::mute, 0.0005, 0.01},
+    {Fault::garbage, 0.001, 0.1},
+    {Fault::repeat, 0.001, 0.2},
+    {Fault::gap, 0.001, 0.1},
+    {Fault::move_back, 0.001, 0.1},
+    {Fault::forget, 1, 1},
+    {Fault::upstream_down, 1, 6},
+    {Fault::sink_slow, 0.01, 0.5},
+    {Fault::sink_stall, 1, 10},
+    {Fault::sink_failure, 1, 10},
+    {Fault::sink_full, 1, 10},
+    {Fault::stubborn, 0.05, 0.5},
+    {Fault::stop_start, 5, 200},
+    {Fault::edit, 5, 100},
+    {Fault::remove_add, 2, 50},
+    {Fault::tamper, 1, 10},
+}};
+
+constexpr std::initializer_list<Fault> network{Fault::throttled,    Fault::request_lost,   Fault::reply_lost,
+                                               Fault::server_error, Fault::slow_request,   Fault::slow_reply,
+                                               Fault::duplicate,    Fault::late_duplicate, Fault::stale_index};
+
+/// What a scenario always has.
+std::vector<Fault> own_faults(Scenario scenario) {
+  switch (scenario) {
+    case Scenario::steady:
+    case Scenario::swarm:
+      return {};
+    case Scenario::crashes:
+      return {Fault::crash, Fault::pause, Fault::stall};
+    case Scenario::rolling:
+      return {Fault::drain};
+    case Scenario::drain:
+      return {Fault::drain, Fault::leave, Fault::join};
+    case Scenario::outage:
+      return {Fault::outage};
+    case Scenario::churn:
+      return {Fault::stop_start, Fault::edit, Fault::remove_add};
+    case Scenario::plain:
+      return {Fault::crash, Fault::drain};
+    case Scenario::clocks_within:
+    case Scenario::clocks_beyond:
+      return {Fault::wall_step, Fault::crash, Fault::pause};
+    case Scenario::upstreams:
+      return {Fault::refusal, Fault::drop, Fault::repeat, Fault::gap};
+    case Scenario::sinks:
+      return {Fault::sink_slow, Fault::sink_stall, Fault::sink_failure, Fault::sink_full};
+  }
+  return {};
+}
+
+double spread(Random& random, double low, double high) {
+  return low * std::pow(high / low, random.unit());
+}
+
+void draw_faults(Plan& plan, Random& random) {
+  // Drawn for every fault, on or not: cutting one leaves the others as they were.
+  const bool quiet = plan.scenario == Scenario::steady;
+  const double chance = plan.scenario == Scenario::swarm ? 0.1 + 0.5 * random.unit() : 0.15;
+  for (const Range& range : ranges) {
+    const double rate = spread(random, range.low, range.high);
+    const bool is_network = std::find(network.begin(), network.end(), range.fault) != network.end();
+    const bool drawn = random.unit() < (is_network ? std::max(chance, 0.35) : chance);
+    if (!drawn) continue;
+    if (quiet && !is_network) continue;
+    plan.rate[range.fault] = quiet ? rate / 10 : rate;
+  }
+  for (const Fault fault : own_faults(plan.scenario)) {
+    const Range& range = ranges[static_cast<std::size_t>(fault)];
+    plan.rate[fault] = spread(random, std::sqrt(range.low * range.high), range.high);
+  }
+  // A plain worker's conditions name no epoch: nobody may tamper with its rows, or nothing could be promised.
+  if (plan.plain_workers > 0) plan.rate[Fault::tamper] = 0;
+}
+
+Duration pick(Random& random, std::initializer_list<Duration> choices) {
+  return choices.begin()[random.below(choices.size())];
+}
+
+}  // namespace
+
+std::string_view name_of(Scenario scenario) {
+  return names[static_cast<std::size_t>(scenario)];
+}
+
+std::optional<Scenario> scenario_named(std::string_view name) {
+  for (std::size_t i = 0; i < scenarios_count; ++i) {
+    if (names[i] == name) return static_cast<Scenario>(i);
+  }
+  return std::nullopt;
+}
+
+Duration Plan::wall_error_most() const {
+  if (scenario == Scenario::clocks_beyond) return 5 * terms.lease;
+  // Two clocks then differ by less than the skew; a millisecond each for rounding.
+  return terms.skew / 2 - std::chrono::milliseconds(1);
+}
+
+std::uint64_t seed_of(std::uint64_t seed, std::string_view part, std::uint64_t number) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ seed;
+  const auto add = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29U;
+  };
+  for (const char character : part) add(static_cast<unsigned char>(character));
+  add(number + 1);
+  return hash;
+}
+
+Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts& cuts) {
+  Random random(seed_of(seed, "plan"));
+  Plan plan;
+  plan.seed = seed;
+  const auto drawn = static_cast<Scenario>(random.below(scenarios_count));
+  plan.scenario = scenario.value_or(drawn);
+
+  LeaseOptions lease;
+  lease.lease = pick(random, {3s, 10s, 20s, 20s, 60s});
+  if (cuts.lease) lease.lease = *cuts.lease;
+  plan.terms = make_terms(lease).value();
+  plan.duration = plan.terms.lease * static_cast<std::int64_t>(20 + random.below(60));
+  plan.processes = 2 + random.below(5);
+  plan.connections = static_cast<std::size_t>(spread(random, 3, 60));
+  plan.stream_threads = random.below(4) == 0 ? 2 : 1;
+  plan.plain_workers = plan.scenario == Scenario::plain ? 1 + random.below(3) : 0;
+  plan.latency = pick(random, {500us, 2ms, 5ms, 30ms});
+  plan.message_every = pick(random, {500ms, 2s, 10s, 30s});
+  plan.change_feed = random.below(5) == 0;
+  plan.drain_timeout = pick(random, {5s, 20s, 60s});
+  plan.sink_patience = pick(random, {5s, 30s});
+  // Often enough for all, though not for all without one; sometimes scarce.
+  const std::size_t share = (plan.connections + plan.processes - 1) / plan.processes;
+  plan.capacity = random.below(3) == 0 ? share + 1 : plan.connections + 10;
+  if (cuts.processes) plan.processes = *cuts.processes;
+  if (cuts.connections) plan.connections = *cuts.connections;
+  if (cuts.processes || cuts.connections) plan.capacity = std::max(plan.capacity, plan.connections);
+  if (cuts.duration) plan.duration = *cuts.duration;
+
+  draw_faults(plan, random);
+  for (const Fault fault : cuts.without) plan.rate[fault] = 0;
+  return plan;
+}
+
+}  // namespace holdfast::sim

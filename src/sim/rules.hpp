@@ -1,0 +1,141 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/lease.hpp"
+#include "holdfast/store.hpp"
+#include "sim/clock.hpp"
+#include "sim/coverage.hpp"
+#include "sim/table.hpp"
+#include "sim/world.hpp"
+
+namespace holdfast::sim {
+
+/// A rule that was broken.
+struct Violation {
+  std::string rule;  ///< "S1"…"S11", or "liveness"
+  std::string what;
+  std::int32_t connection = -1;
+  Instant at{};
+};
+
+/// A process, as the rules know it.
+struct Known {
+  std::string owner;  ///< as in rows; empty: a plain worker's is its name
+  const NodeClock* clock = nullptr;
+  bool plain = false;
+  bool alive = true;
+  std::optional<Instant> draining_since{};  ///< true time
+  Instant stood_still_until{};              ///< true time of its last resume
+};
+
+/// S1–S11, looked at while everything runs. It sees the table at the moment of each write, each belief, each effect;
+/// it knows the truth about time. The first violation is kept.
+class Rules {
+ public:
+  explicit Rules(World& world);
+
+  // Processes.
+  std::int16_t add_process(Known known);
+  [[nodiscard]] Known& process(std::int16_t process) { return processes_[static_cast<std::size_t>(process)]; }
+  void died(std::int16_t process);
+
+  // Requests (rules_rows.cpp).
+  void asked(std::int16_t process, const Update& update);
+  void carried_out(const Update& update, const RowReply& reply, const Origin& origin);
+  void answered(std::int16_t process, const Update& update, const RowReply& reply, bool late);
+
+  // Beliefs and effects (rules_effects.cpp).
+  void granted(std::int16_t process, std::int32_t connection, std::shared_ptr<LeaseGuard> guard,
+               std::int64_t last_seq);
+  void told_to_stop(std::int16_t process, std::int32_t connection, Epoch epoch, LossReason reason);
+  void let_go(std::int16_t process, std::int32_t connection, Epoch epoch);
+  /// A sink is given a record.
+  void offered(std::int16_t process, std::int32_t connection, const LeaseGuard& guard, Instant own_now);
+  /// A sink has made it durable. For a gap `to` is its end, otherwise `from`.
+  void durable(std::int16_t process, std::int32_t connection, Epoch epoch, std::int64_t from, std::int64_t to,
+               bool gap);
+  void reading(std::int16_t process, std::int32_t connection, bool is_open);
+  void plain_believes(std::int16_t process, std::int32_t connection, Instant until_truth);
+
+  void broken(std::string rule, std::string what, std::int32_t connection);
+  [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
+
+  // For liveness and for marks.
+  struct Row {
+    std::string owner;
+    std::string state;
+    std::int64_t epoch = 0;
+    std::int64_t expires_at = 0;
+    std::int64_t last_seq = 0;
+    bool exists = false;
+    bool was_removed = false;
+  };
+  [[nodiscard]] const Row& row(std::int32_t connection) const;
+  /// When records of it were last made durable, and by whom it is believed to be held. -1: nobody.
+  [[nodiscard]] Instant flowed_at(std::int32_t connection) const;
+  [[nodiscard]] std::int16_t believer(std::int32_t connection) const;
+  [[nodiscard]] std::size_t believed_by(std::int16_t process) const;
+
+ private:
+  /// One ownership that was acted on.
+  struct Holding {
+    std::int16_t process = -1;
+    Epoch epoch;
+    std::shared_ptr<LeaseGuard> guard;
+    std::optional<std::int64_t> next;  // the number that has to come next; nothing: wherever it begins
+    Instant granted_at{};
+    bool gone = false;     // the resource was destroyed
+    bool stopped = false;  // it was told to stop
+    bool open = false;     // its upstream connection is
+  };
+  /// What the table was asked for in the name of one ownership: belief may count from no later than that.
+  struct Ownership {
+    std::int16_t process = -1;
+    std::int64_t epoch = 0;
+    Instant sent_own{};
+  };
+  struct Conn {
+    Row row;
+    std::vector<Holding> holdings;      // the latest few
+    std::vector<Ownership> ownerships;  // the latest few
+    Coverage covered;                   // numbers that are durable somewhere, or recorded as missing
+    std::vector<std::pair<std::int64_t, std::string>> epoch_owner;  // the latest few
+    Instant not_started_at{};  // when it last was anything but STARTED (true time)
+    Instant flowed_at{};
+    std::int64_t highest_durable_epoch = 0;
+    std::int16_t plain_process = -1;
+    Instant plain_until{};
+  };
+
+  Conn& conn(std::int32_t connection);
+  [[nodiscard]] Holding* holding(std::int32_t connection, std::int16_t process, Epoch epoch);
+  [[nodiscard]] bool believes(const Holding& holding) const;
+  void look_at_believers(std::int32_t connection);
+  void applied(std::int32_t connection, const Update& update, const holdfast::Row& after, const Origin& origin);
+  void worker_wrote(Conn& at, std::int32_t connection, const Update& update, const Row& after, const Origin& origin);
+  void claimed(Conn& at, std::int32_t connection, const Row& after, const Origin& origin);
+  void checkpointed(const Conn& at, std::int32_t connection, const Row& after);
+  void refused(std::int32_t connection, const Update& update, const RowReply& reply, const Origin& origin);
+  [[nodiscard]] std::string who(std::int16_t process) const;
+
+  World& world_;
+  std::vector<Known> processes_;
+  std::vector<Conn> conns_;
+  std::optional<Violation> violation_;
+};
+
+/// What a write of a lease wants, read from the update itself.
+struct Intent {
+  enum class Kind : std::uint8_t { claim, renew, release, other };
+  Kind kind = Kind::other;
+  std::int64_t epoch = 0;  ///< to be held, or held
+  std::string_view attempt;
+};
+[[nodiscard]] Intent intent_of(const Update& update);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,177 @@
+#include "sim/simulation.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/nemesis.hpp"
+#include "sim/people.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t steps_between_looks = 4096;
+constexpr std::size_t trace_keep = 200'000;
+
+class Simulation {
+ public:
+  Simulation(const Plan& plan, std::size_t tail_most)
+      : world_(plan, tail_most == 0 ? 0 : trace_keep),
+        rules_(world_),
+        table_(std::make_shared<SimTable>()),
+        upstreams_(make_upstreams()),
+        around_{world_, rules_, table_, upstreams_},
+        people_(around_),
+        nemesis_(around_, people_),
+        index_random_(seed_of(plan.seed, "index")),
+        tail_most_(tail_most) {
+    table_->watch([this](const Update& update, const RowReply& reply, const Origin& origin) {
+      rules_.carried_out(update, reply, origin);
+    });
+    if (plan.on(Fault::stale_index)) table_->let_index_lag([this] { return index_lag(); });
+  }
+
+  Result run() {
+    people_.add_all();
+    nemesis_.start();
+    if (run_until(Timeline::start + world_.plan.duration) && come_well()) all_drain();
+    return result();
+  }
+
+ private:
+  std::vector<Upstream> make_upstreams() {
+    std::vector<Upstream> all;
+    for (std::size_t i = 0; i < world_.plan.connections; ++i) all.emplace_back(world_, static_cast<std::int32_t>(i));
+    return all;
+  }
+  Duration index_lag() {
+    if (!world_.strikes(Fault::stale_index, index_random_)) return index_random_.between(0ms, 20ms);
+    return index_random_.between(0ms, world_.plan.terms.lease * 3);
+  }
+
+  /// False where a rule was broken.
+  bool run_until(Instant end) {
+    while (!rules_.violation()) {
+      if (!world_.timeline.step(end)) break;
+      if (++looked_ % steps_between_looks == 0) look();
+    }
+    look();
+    return !rules_.violation();
+  }
+  void look() {
+    for (const auto& process : nemesis_.processes()) {
+      if (process) process->check_bounds();
+    }
+  }
+
+  /// Liveness: without faults everything comes right within a stated time.
+  bool come_well() {
+    nemesis_.make_well();
+    const Instant from = world_.now();
+    const Instant end = from + time_to_come_well();
+    const Duration slice = world_.plan.terms.lease / 4;
+    while (run_until(std::min(end, world_.now() + slice))) {
+      nemesis_.keep_running();
+      const std::optional<std::int32_t> wrong = first_wrong(from);
+      well_after_ = world_.now() - from;
+      if (!wrong) return true;
+      if (world_.now() >= end) {
+        rules_.broken("liveness", describe_wrong(*wrong, from), *wrong);
+        return false;
+      }
+    }
+    return false;
+  }
+  /// What may still be in the way: expiries that a wrong clock wrote, requests and index entries that are late by
+  /// three leases, drains under way, the time that connecting again may take.
+  [[nodiscard]] Duration time_to_come_well() const {
+    const Plan& plan = world_.plan;
+    Duration time = 12 * plan.terms.lease + 2 * plan.wall_error_most() + plan.drain_timeout + 4 * plan.message_every;
+    time += 3min;                                                        // opening, backoff, Retry-After
+    if (plan.on(Fault::refusal) || plan.on(Fault::drop)) time += 21min;  // parked for 10 to 20 minutes
+    return time;
+  }
+  [[nodiscard]] bool is_right(std::int32_t connection, Instant since) const {
+    const Rules::Row& row = rules_.row(connection);
+    if (row.state != state::started) {
+      // Of an owner that died nobody takes it away: its lease is over, that is all.
+      const std::int64_t now = world_.loop.wall().time_since_epoch().count();
+      return (row.owner.empty() || row.expires_at < now) && rules_.believer(connection) < 0;
+    }
+    return !row.owner.empty() && rules_.flowed_at(connection) > since;
+  }
+  [[nodiscard]] std::optional<std::int32_t> first_wrong(Instant since) const {
+    for (std::size_t i = 0; i < upstreams_.size(); ++i) {
+      if (!is_right(static_cast<std::int32_t>(i), since)) return static_cast<std::int32_t>(i);
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string describe_wrong(std::int32_t connection, Instant since) const {
+    const Rules::Row& row = rules_.row(connection);
+    const double seconds = std::chrono::duration<double>(world_.now() - since).count();
+    return connection_name(connection) + " is " + row.state + ", owned by '" + row.owner + "' and " +
+           (rules_.flowed_at(connection) > since ? "flows, " : "does not flow, ") + std::to_string(seconds) +
+           " s after the last fault";
+  }
+
+  /// S11: with nothing in its way, a drain gives everything back.
+  void all_drain() {
+    nemesis_.drain_all();
+    if (!run_until(world_.now() + world_.plan.drain_timeout + world_.plan.terms.lease)) return;
+    for (const auto& process : nemesis_.processes()) {
+      if (!process) continue;
+      if (!process->ended() || process->worker().report().end != Report::End::drained) {
+        return rules_.broken("S11",
+                             "p" + std::to_string(process->number()) + " was drained with nothing in its way, " +
+                                 "and did not give everything back",
+                             -1);
+      }
+    }
+    for (std::size_t i = 0; i < upstreams_.size(); ++i) {
+      const Rules::Row& row = rules_.row(static_cast<std::int32_t>(i));
+      if (row.owner.empty() || row.owner.starts_with("plain")) continue;
+      return rules_.broken("S11", row.owner + " has ended and still owns the row", static_cast<std::int32_t>(i));
+    }
+  }
+
+  Result result() {
+    Result result;
+    result.violation = rules_.violation();
+    result.hash = world_.trace.hash();
+    result.events = world_.trace.count();
+    result.steps = world_.timeline.steps();
+    result.virtual_time = world_.now() - Timeline::start;
+    result.well_after = well_after_;
+    result.injected = world_.injected;
+    if (result.violation && tail_most_ > 0) {
+      for (const Happening& one : world_.trace.last(result.violation->connection, tail_most_)) {
+        result.tail.push_back(describe(one));
+      }
+    }
+    nemesis_.end();
+    result.marks = world_.marks;
+    return result;
+  }
+
+  World world_;
+  Rules rules_;
+  std::shared_ptr<SimTable> table_;
+  std::vector<Upstream> upstreams_;
+  Surroundings around_;
+  People people_;
+  Nemesis nemesis_;
+  Random index_random_;
+  const std::size_t tail_most_;
+  std::uint64_t looked_ = 0;
+  Duration well_after_{};
+};
+
+}  // namespace
+
+Result simulate(const Plan& plan, std::size_t tail_most) {
+  return Simulation(plan, tail_most).run();
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,142 @@
+#include "sim/store.hpp"
+
+#include <utility>
+
+namespace holdfast::sim {
+
+using store::Answer;
+using store::Operation;
+using store::Request;
+
+struct SimStore::Flight {
+  std::shared_ptr<Operation> operation;
+  std::shared_ptr<SimTable> table;
+  std::shared_ptr<const Hooks> hooks;
+  Origin origin;
+  Fate fate;
+  Loop* world = nullptr;
+  SimStore* store = nullptr;  // null: it has died, or this was answered
+  std::uint64_t number = 0;
+  TimerId deadline = 0;
+
+  [[nodiscard]] Answer broken(const char* why) const {
+    return operation->failure(Outcome::unknown, {Code::unavailable, why});
+  }
+  [[nodiscard]] Answer carry_out(bool again) const {
+    Origin from = origin;
+    from.again = again;
+    return table->execute(operation->request, from, world->now());
+  }
+  [[nodiscard]] bool reaches_the_table() const { return !hooks->reachable || hooks->reachable(); }
+};
+
+SimStore::SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks,
+                   bool feed)
+    : RequestStore(own),
+      table_(std::move(table)),
+      own_(own),
+      world_(world),
+      process_(process),
+      hooks_(std::make_shared<const Hooks>(std::move(hooks))) {
+  if (!feed) return;
+  feed_ = std::make_shared<store::ChangeFeed>(own);
+  table_->memory().subscribe(*feed_);
+}
+
+SimStore::~SimStore() {
+  if (feed_) table_->memory().unsubscribe(*feed_);
+  for (const auto& [number, flight] : flights_) {
+    own_.cancel(flight->deadline);
+    flight->store = nullptr;
+  }
+}
+
+void SimStore::changes(std::function<void()> listener) {
+  if (feed_) feed_->listen(std::move(listener));
+}
+
+Capabilities SimStore::capabilities() const {
+  return {.name = "simulated",
+          .transactions = true,
+          .changes = feed_ != nullptr,
+          .index_is_consistent = !table_->index_lags(),
+          .returns_row_on_conflict = true};
+}
+
+void SimStore::submit(std::shared_ptr<Operation> operation) {
+  auto flight = std::make_shared<Flight>();
+  flight->operation = std::move(operation);
+  flight->table = table_;
+  flight->hooks = hooks_;
+  flight->origin = {process_, own_.instant(), world_.instant(), false};
+  flight->world = &world_;
+  flight->store = this;
+  flight->number = ++last_flight_;
+  if (hooks_->asked) hooks_->asked(flight->operation->request);
+  if (hooks_->judge) flight->fate = hooks_->judge(flight->operation->request);
+  flights_.emplace_hint(flights_.end(), flight->number, flight);
+  flight->deadline = own_.call_at(flight->operation->deadline, [this, flight] {
+    flight->deadline = 0;
+    finish(*flight, flight->broken("timed out"));
+  });
+  if (flight->fate.kind == Fate::Kind::lost) return;
+  world_.call_after(flight->fate.there, [flight] { arrive(flight); });
+}
+
+void SimStore::arrive(const FlightPtr& flight) {
+  const Fate& fate = flight->fate;
+  switch (fate.kind) {
+    case Fate::Kind::throttled:
+      return send_back(flight, flight->operation->failure(Outcome::throttled, {Code::unavailable, "too busy"}));
+    case Fate::Kind::rejected:
+      return send_back(flight, flight->operation->failure(Outcome::rejected, {Code::denied, "not permitted"}));
+    case Fate::Kind::lost:
+      return;
+    case Fate::Kind::broken:
+      return send_back(flight, flight->broken("connection refused"));
+    case Fate::Kind::carried_out:
+      break;
+  }
+  if (!flight->reaches_the_table()) return;
+  if (fate.again) flight->world->call_after(*fate.again, [flight] { arrive_again(flight); });
+  Answer answer = flight->carry_out(false);
+  if (fate.answer_lost) return;
+  send_back(flight, fate.answer_broken ? flight->broken("HTTP 500") : std::move(answer));
+}
+
+void SimStore::arrive_again(const FlightPtr& flight) {
+  if (flight->reaches_the_table()) (void)flight->carry_out(true);
+}
+
+void SimStore::send_back(const FlightPtr& flight, Answer answer) {
+  flight->world->call_after(flight->fate.back, [flight, answer = std::move(answer)]() mutable {
+    if (flight->store == nullptr) {
+      if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
+      return;
+    }
+    flight->store->own_.post([flight, answer = std::move(answer)]() mutable {
+      if (flight->store != nullptr) flight->store->finish(*flight, std::move(answer));
+    });
+  });
+}
+
+void SimStore::finish(Flight& flight, Answer answer) {
+  own_.cancel(std::exchange(flight.deadline, 0));
+  flight.store = nullptr;
+  if (hooks_->answered) hooks_->answered(flight.operation->request, answer, false);
+  const FlightPtr keep = flights_.extract(flight.number).mapped();
+  keep->operation->respond(std::move(answer));
+}
+
+void SimStore::shut(std::function<void()> done) {
+  if (feed_) feed_->listen(nullptr);
+  own_.post([this, done = std::move(done)] {
+    while (!flights_.empty()) {
+      Flight& flight = *flights_.begin()->second;
+      finish(flight, flight.broken("the store was closed"));
+    }
+    done();
+  });
+}
+
+}  // namespace holdfast::sim

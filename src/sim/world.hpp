@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/clock.hpp"
+#include "sim/faults.hpp"
+#include "sim/marks.hpp"
+#include "sim/node_loop.hpp"
+#include "sim/plan.hpp"
+#include "sim/timeline.hpp"
+#include "sim/trace.hpp"
+
+namespace holdfast::sim {
+
+/// What all parts of one run share: time, the plan, what was injected, what was seen.
+struct World {
+  World(const Plan& plan_, std::size_t trace_keep)
+      : plan(plan_), trace(trace_keep), loop(timeline, truth, seed_of(plan_.seed, "world")) {}
+
+  const Plan plan;
+  Timeline timeline;
+  NodeClock truth;  ///< the clock of those who stand outside
+  Trace trace;
+  Marks marks;
+  ByFault<std::uint64_t> injected;
+  NodeLoop loop;      ///< what happens outside of all processes
+  bool calm = false;  ///< faults are over
+  bool outage = false;
+  bool upstreams_down = false;
+
+  [[nodiscard]] Instant now() const { return timeline.now(); }
+  /// Whether a fault that has a rate per opportunity strikes now.
+  [[nodiscard]] bool strikes(Fault fault, Random& random) {
+    const double rate = plan.rate[fault];
+    if (rate <= 0 || calm || random.unit() >= rate) return false;
+    inject(fault);
+    return true;
+  }
+  void inject(Fault fault) { ++injected[fault]; }
+  void note(Happening::Kind kind, std::int16_t process, std::int32_t connection, std::int64_t a = 0,
+            std::int64_t b = 0, std::int64_t c = 0) {
+    trace.add({now(), a, b, c, connection, process, kind});
+  }
+};
+
+/// Connections are called c0, c1, …; -1 for what is none of them.
+[[nodiscard]] std::string connection_name(std::int32_t connection);
+[[nodiscard]] std::string connection_key(std::int32_t connection);
+[[nodiscard]] std::int32_t connection_of_name(std::string_view name);
+[[nodiscard]] std::int32_t connection_of_key(std::string_view key);
+
+}  // namespace holdfast::sim

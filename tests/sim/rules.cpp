@@ -1,0 +1,260 @@
+// The rules are broken on purpose, one by one: a check that cannot fail checks nothing.
+#include "sim/rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/lease_write.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Plan small_plan(Scenario scenario = Scenario::steady) {
+  Plan plan = draw_plan(1, scenario);
+  plan.connections = 2;
+  return plan;
+}
+
+/// Two workers, one table, and writes made by hand.
+struct RulesAre : testing::Test {
+  World world{small_plan(), 0};
+  Rules rules{world};
+  SimTable table;
+  NodeClock clock;
+  std::int16_t a = rules.add_process({.owner = "a#1", .clock = &clock});
+  std::int16_t b = rules.add_process({.owner = "b#1", .clock = &clock});
+
+  RulesAre() {
+    table.watch([this](const Update& update, const RowReply& reply, const Origin& origin) {
+      rules.carried_out(update, reply, origin);
+    });
+    by_people({Change::set("desired_state", "STARTED"), Change::set("lease_expires_at_ms", 0)});
+  }
+  void by_people(std::vector<Change> changes) { execute(-1, {"CONN#c0", std::move(changes), Condition::always()}); }
+  void execute(std::int16_t process, Update update) {
+    const Now now{world.now(), clock.wall(world.now())};
+    (void)table.execute(store::Request(std::move(update)), {process, now.instant, now.instant, false}, now);
+  }
+  LeaseWrite write(LeaseWrite::Kind kind, std::int64_t epoch) const {
+    LeaseWrite write;
+    write.kind = kind;
+    write.key = "CONN#c0";
+    write.attempt = {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(kind)};
+    write.epoch = {epoch};
+    write.expires_at = clock.wall(world.now()) + 20s;
+    return write;
+  }
+  void claim(std::int16_t process, const std::string& owner, std::int64_t epoch) {
+    execute(process, render(write(LeaseWrite::Kind::claim, epoch), WorkerId(owner)));
+  }
+  /// As render() makes it, but without the condition that protects the row.
+  void unconditional(std::int16_t process, const std::string& owner, LeaseWrite made) {
+    Update update = render(made, WorkerId(owner));
+    Condition only_names_the_epoch;
+    only_names_the_epoch.kind = Condition::Kind::any;
+    only_names_the_epoch.operands = {Condition::always(), Condition::equals("lease_epoch", made.epoch.value)};
+    update.condition = only_names_the_epoch;
+    execute(process, std::move(update));
+  }
+  std::shared_ptr<LeaseGuard> grant(std::int16_t process, std::int64_t epoch, Duration time, std::int64_t last = 0) {
+    auto guard = std::make_shared<LeaseGuard>(Epoch{epoch}, clock.instant(world.now()) + time);
+    rules.granted(process, 0, guard, last);
+    return guard;
+  }
+  void expect_broken(const std::string& rule) const {
+    ASSERT_TRUE(rules.violation().has_value()) << rule << " was not noticed";
+    EXPECT_EQ(rules.violation()->rule, rule) << rules.violation()->what;
+  }
+  void expect_kept() const {
+    EXPECT_FALSE(rules.violation().has_value()) << rules.violation()->rule << ": " << rules.violation()->what;
+  }
+};
+
+TEST_F(RulesAre, kept_by_a_life_as_it_should_be) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  rules.offered(a, 0, *guard, clock.instant(world.now()));
+  rules.durable(a, 0, {1}, 1, 5, false);
+  LeaseWrite renewal = write(LeaseWrite::Kind::renew, 1);
+  renewal.last_seq = 5;
+  execute(a, render(renewal, WorkerId("a#1")));
+  guard->revoke();
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  expect_kept();
+  EXPECT_EQ(rules.row(0).last_seq, 5);
+  EXPECT_EQ(rules.row(0).owner, "");
+}
+
+TEST_F(RulesAre, broken_by_two_believers) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  (void)grant(b, 2, 1s);
+  expect_broken("S1");
+}
+
+TEST_F(RulesAre, broken_by_a_write_without_a_fence) {
+  claim(a, "a#1", 1);
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim(b, "b#1", 2);
+  unconditional(a, "a#1", write(LeaseWrite::Kind::renew, 1));
+  expect_broken("S2");
+}
+
+TEST_F(RulesAre, broken_by_an_unconditional_release) {
+  claim(a, "a#1", 1);
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim(b, "b#1", 2);
+  unconditional(a, "a#1", write(LeaseWrite::Kind::release, 1));
+  expect_broken("S2");
+}
+
+TEST_F(RulesAre, broken_by_an_epoch_that_is_used_again) {
+  claim(a, "a#1", 1);
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  unconditional(b, "b#1", write(LeaseWrite::Kind::claim, 1));
+  expect_broken("S3");
+}
+
+TEST_F(RulesAre, broken_by_a_belief_that_is_counted_from_the_answer) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, world.plan.terms.lease - world.plan.terms.margin + 1ms);
+  expect_broken("S4");
+}
+
+TEST_F(RulesAre, broken_by_a_loss_that_nothing_proves) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.told_to_stop(a, 0, {1}, LossReason::taken_over);
+  expect_broken("S6");
+}
+
+TEST_F(RulesAre, broken_by_an_effect_after_the_belief) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  rules.offered(a, 0, *guard, clock.instant(world.now()) + 2s);
+  expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_loss_that_is_told_twice) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  guard->revoke();
+  rules.told_to_stop(a, 0, {1}, LossReason::belief_expired);
+  rules.told_to_stop(a, 0, {1}, LossReason::belief_expired);
+  expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_claim_of_what_shall_not_run) {
+  by_people({Change::set("desired_state", "STOPPED")});
+  unconditional(a, "a#1", write(LeaseWrite::Kind::claim, 1));
+  expect_broken("S8");
+}
+
+TEST_F(RulesAre, broken_by_a_claim_that_makes_a_row) {
+  Update update = render(write(LeaseWrite::Kind::claim, 1), WorkerId("a#1"));
+  update.key = "CONN#c1";
+  update.condition = Condition::always();
+  execute(a, std::move(update));
+  expect_broken("S8");
+}
+
+TEST_F(RulesAre, broken_by_a_checkpoint_before_the_acknowledgement) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.durable(a, 0, {1}, 1, 5, false);
+  LeaseWrite renewal = write(LeaseWrite::Kind::renew, 1);
+  renewal.last_seq = 6;
+  execute(a, render(renewal, WorkerId("a#1")));
+  expect_broken("S9");
+}
+
+TEST_F(RulesAre, broken_by_a_checkpoint_that_goes_back) {
+  by_people({Change::set("last_seq", 9)});
+  claim(a, "a#1", 1);
+  LeaseWrite renewal = write(LeaseWrite::Kind::renew, 1);
+  renewal.last_seq = 6;
+  execute(a, render(renewal, WorkerId("a#1")));
+  expect_broken("S9");
+}
+
+TEST_F(RulesAre, broken_by_a_hole_without_a_record) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.durable(a, 0, {1}, 1, 5, false);
+  rules.durable(a, 0, {1}, 7, 7, false);
+  expect_broken("S9");
+}
+
+TEST_F(RulesAre, kept_by_a_hole_with_a_record) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.durable(a, 0, {1}, 1, 5, false);
+  rules.durable(a, 0, {1}, 6, 6, true);
+  rules.durable(a, 0, {1}, 7, 7, false);
+  expect_kept();
+}
+
+TEST_F(RulesAre, broken_by_a_message_that_is_delivered_twice_under_one_epoch) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.durable(a, 0, {1}, 1, 5, false);
+  rules.durable(a, 0, {1}, 5, 5, false);
+  expect_broken("S9");
+}
+
+TEST_F(RulesAre, broken_by_an_older_effect_after_a_newer_one) {
+  claim(a, "a#1", 1);
+  const auto first = grant(a, 1, 1s);
+  first->revoke();
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim(b, "b#1", 2);
+  (void)grant(b, 2, 1s);
+  rules.durable(b, 0, {2}, 1, 1, false);
+  rules.durable(a, 0, {1}, 1, 1, false);
+  expect_broken("S1");
+}
+
+TEST_F(RulesAre, broken_by_a_claim_while_draining) {
+  rules.process(a).draining_since = world.now() - 1s;
+  rules.asked(a, render(write(LeaseWrite::Kind::claim, 1), WorkerId("a#1")));
+  expect_broken("S11");
+}
+
+TEST_F(RulesAre, broken_by_a_release_while_the_connection_is_open) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.reading(a, 0, true);
+  rules.told_to_stop(a, 0, {1}, LossReason::sink_failed);
+  rules.asked(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  expect_broken("S11");
+}
+
+TEST_F(RulesAre, broken_by_reading_after_the_stop) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  rules.told_to_stop(a, 0, {1}, LossReason::sink_failed);
+  rules.offered(a, 0, *guard, clock.instant(world.now()));
+  expect_broken("S11");
+}
+
+TEST(Coverage, knows_the_first_number_that_is_missing) {
+  Coverage covered;
+  covered.add(5, 9);
+  covered.add(1, 3);
+  EXPECT_EQ(covered.first_missing(1), 4);
+  covered.add(4, 4);
+  EXPECT_EQ(covered.ranges(), 1U);
+  EXPECT_EQ(covered.first_missing(1), 10);
+  EXPECT_EQ(covered.first_missing(12), 12);
+  covered.add(2, 20);
+  EXPECT_EQ(covered.first_missing(1), 21);
+  EXPECT_TRUE(covered.meets(20, 30));
+  EXPECT_FALSE(covered.meets(21, 30));
+}
+
+}  // namespace
+}  // namespace holdfast::sim
