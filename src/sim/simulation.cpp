@@ -75,11 +75,12 @@ class Simulation {
     while (run_until(std::min(end, world_.now() + slice))) {
       nemesis_.keep_running();
       const std::optional<std::int32_t> wrong = first_wrong(from);
-      well_after_ = world_.now() - from;
-      if (!wrong) return true;
+      if (wrong) well_after_ = world_.now() - from;
+      // Not before the last request that is late by three leases has arrived.
+      if (!wrong && world_.now() >= from + 4 * world_.plan.terms.lease) return true;
       if (world_.now() >= end) {
-        rules_.broken("liveness", describe_wrong(*wrong, from), *wrong);
-        return false;
+        if (wrong) rules_.broken("liveness", describe_wrong(*wrong, from), *wrong);
+        return !wrong;
       }
     }
     return false;
@@ -118,6 +119,10 @@ class Simulation {
 
   /// S11: with nothing in its way, a drain gives everything back.
   void all_drain() {
+    std::vector<std::int16_t> believers;
+    for (std::size_t i = 0; i < upstreams_.size(); ++i) {
+      believers.push_back(rules_.believer(static_cast<std::int32_t>(i)));
+    }
     nemesis_.drain_all();
     if (!run_until(world_.now() + world_.plan.drain_timeout + world_.plan.terms.lease)) return;
     for (const auto& process : nemesis_.processes()) {
@@ -130,9 +135,10 @@ class Simulation {
       }
     }
     for (std::size_t i = 0; i < upstreams_.size(); ++i) {
-      const Rules::Row& row = rules_.row(static_cast<std::int32_t>(i));
-      if (row.owner.empty() || row.owner.starts_with("plain")) continue;
-      return rules_.broken("S11", row.owner + " has ended and still owns the row", static_cast<std::int32_t>(i));
+      if (believers[i] < 0) continue;
+      const std::string& owner = rules_.process(believers[i]).owner;
+      if (rules_.row(static_cast<std::int32_t>(i)).owner != owner) continue;
+      return rules_.broken("S11", owner + " was drained and still owns the row", static_cast<std::int32_t>(i));
     }
   }
 

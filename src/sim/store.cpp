@@ -109,14 +109,13 @@ void SimStore::arrive_again(const FlightPtr& flight) {
 }
 
 void SimStore::send_back(const FlightPtr& flight, Answer answer) {
-  flight->world->call_after(flight->fate.back, [flight, answer = std::move(answer)]() mutable {
-    if (flight->store == nullptr) {
-      if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
-      return;
-    }
-    flight->store->own_.post([flight, answer = std::move(answer)]() mutable {
-      if (flight->store != nullptr) flight->store->finish(*flight, std::move(answer));
-    });
+  if (flight->store == nullptr) {  // nobody waits for it any more
+    if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
+    return;
+  }
+  flight->store->own_.call_after(flight->fate.back, [flight, answer = std::move(answer)]() mutable {
+    if (flight->store != nullptr) return flight->store->finish(*flight, std::move(answer));
+    if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
   });
 }
 

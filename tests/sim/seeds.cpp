@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
 constexpr std::uint64_t seeds = 12;  // ten times slower
 #else
 constexpr std::uint64_t seeds = 200;
@@ -34,8 +34,9 @@ TEST_P(EveryScenario, keeps_every_rule) {
   EXPECT_FALSE(sum.broken) << first_words_of(sum);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sim, EveryScenario, testing::Range(std::size_t{0}, scenarios_count),
-                         [](const auto& info) { return std::string(name_of(static_cast<Scenario>(info.param))); });
+INSTANTIATE_TEST_SUITE_P(Sim, EveryScenario, testing::Range(std::size_t{0}, scenarios_count), [](const auto& number) {
+  return std::string(name_of(static_cast<Scenario>(number.param)));
+});
 
 TEST(Seeds, keep_every_rule) {
   Campaign campaign;
