@@ -127,5 +127,15 @@ class Decisions(Repository):
         self.assertEqual(["0001-a.md has this number too"], [fault.text for fault in documents.check_decisions(self.root)])
 
 
+class Invariants(Repository):
+    def test_a_rule_without_a_section_a_test_and_a_mutant_that_do_not_exist_are_found(self):
+        self.write("docs/architecture.md", "- **S1 One.** x\n- **S2 Two.** y\n")
+        self.write("tests/unit/a.cpp", "TEST(Keeper, holds) {\n}\n")
+        self.write("tests/mutants/mutants.toml", '[[mutant]]\nname = "no skew"\n')
+        self.write("docs/invariants.md", '## S1 One\n\n`Keeper.holds`, `Keeper.lets_go`\n**Mutants**: "no skew", "no\nlease".\n')
+        found = [fault.text for fault in documents.check_invariants(self.root)]
+        self.assertEqual(["S2 has no section", "there is no test Keeper.lets_go", 'there is no mutant "no lease"'], found)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -17,6 +17,7 @@ import argparse
 import pathlib
 import re
 import sys
+import tomllib
 from typing import NamedTuple
 
 # Faults of leases and fleets, and of connections, that have a test by number today. The others wait for their part.
@@ -194,6 +195,32 @@ def check_rules(root: pathlib.Path) -> list[Fault]:
     return faults
 
 
+# ---- invariants ----
+
+def check_invariants(root: pathlib.Path) -> list[Fault]:
+    """Each safety rule has its section, and the tests and mutants that a section names exist."""
+    page = root / "docs" / "invariants.md"
+    if not page.is_file():
+        return []
+    text = page.read_text(encoding="utf-8")
+    rules = re.findall(r"\*\*S(\d+)\b", (root / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    faults = [Fault("docs/invariants.md", 1, "invariants", f"S{rule} has no section")
+              for rule in rules if not re.search(rf"^## S{rule} ", text, re.M)]
+    known = set(test_names(root))
+    for match in re.finditer(r"`([A-Z]\w*\.[a-z]\w*)`", text):
+        if match.group(1) not in known:
+            line = text.count("\n", 0, match.start()) + 1
+            faults.append(Fault("docs/invariants.md", line, "invariants", f"there is no test {match.group(1)}"))
+    listed = root / "tests" / "mutants" / "mutants.toml"
+    mutants = {entry["name"] for entry in tomllib.loads(listed.read_text(encoding="utf-8"))["mutant"]} if listed.is_file() else set()
+    for block in re.finditer(r"\*\*Mutants\*\*: (.*?)(?:\n\n|\Z)", text, re.S):
+        line = text.count("\n", 0, block.start()) + 1
+        for name in re.findall(r'"([^"]+)"', block.group(1).replace("\n", " ")):
+            if name not in mutants:
+                faults.append(Fault("docs/invariants.md", line, "invariants", f'there is no mutant "{name}"'))
+    return faults
+
+
 # ---- decisions ----
 
 ENTRY = re.compile(r"^- \[.*\n", re.M)
@@ -281,7 +308,7 @@ def main() -> int:
     if options.write:
         write_faults(root)
         write_decisions(root)
-    faults = check_links(root) + check_faults(root) + check_rules(root) + check_model(root) + check_decisions(root)
+    faults = check_links(root) + check_faults(root) + check_rules(root) + check_invariants(root) + check_model(root) + check_decisions(root)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.text}")
     return 1 if faults else 0
