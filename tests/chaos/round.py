@@ -167,6 +167,9 @@ class Round:
 
     def _set_clocks_right(self) -> None:
         running = [slot for slot in self.slots.values() if slot.running()]
+        deadline = now() + DRAIN_SECONDS_MAX
+        while not all(slot.process.ready() or not slot.running() for slot in running) and now() < deadline:
+            self._step()
         asked = now()
         for slot in running:
             slot.process.send(signal.SIGTERM)
@@ -212,6 +215,8 @@ class Round:
             elif state == "STARTED" and self.written.highest[name] <= goal.get(name, 0):
                 late.append(f"{name} is {row.status}, but has nothing new")
         late += [f"{slot.name} is not running" for slot in self.slots.values() if not slot.running()]
+        # SIGTERM ends a process that has not come up at once, without a word: it is asked later.
+        late += [f"{slot.name} has not come up" for slot in self.slots.values() if slot.running() and not slot.process.ready()]
         return late
 
     def _stop_all(self) -> None:
