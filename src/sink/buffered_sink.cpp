@@ -144,6 +144,11 @@ void BufferedSink::work() {
   if (!sync_is_due()) return;
   if (unsynced_bytes_ > 0) {
     if (const Output::Outcome fault = output_->sync()) return failed(*fault);
+  } else if (failing_) {
+    // All that waited was left out: only a try shows whether it works again. Whoever asks would otherwise take new
+    // leases that it cannot serve.
+    release();
+    if (const Output::Outcome fault = output_->probe()) return failed(*fault);
   }
   synced();
 }
@@ -189,7 +194,7 @@ std::size_t BufferedSink::piece_end(Chunk& chunk) {
 }
 
 bool BufferedSink::sync_is_due() const {
-  if (queue_.empty()) return unsynced_bytes_ > 0;
+  if (queue_.empty()) return unsynced_bytes_ > 0 || failing_;
   return options_.sync != Sync::interval || sync_now_ || unsynced_bytes_ == 0 || now() >= sync_at_ ||
          unsynced_bytes_ >= options_.high_water_bytes / 2;
 }
@@ -199,7 +204,18 @@ void BufferedSink::synced() {
   unsynced_bytes_ = 0;
   sync_now_ = false;
   backoff_.reset();
-  failing_ = false;
+  const bool mended = std::exchange(failing_, false);
+  if (queue_.empty() && !mended) return;
+  release();
+  if (mended) {
+    const std::lock_guard lock(mutex_);
+    failure_.reset();
+  }
+  tell();
+}
+
+/// What is in the queue is dealt with: written, synced, or left out.
+void BufferedSink::release() {
   if (queue_.empty()) return;
   acknowledged_.store(queue_.back().last, std::memory_order_release);
   std::size_t freed = 0;
@@ -211,11 +227,9 @@ void BufferedSink::synced() {
   next_ = 0;
   {
     const std::lock_guard lock(mutex_);
-    failure_.reset();
     held_bytes_ -= freed;
     if (held_bytes_ < options_.low_water_bytes) behind_.store(false, std::memory_order_release);
   }
-  tell();
 }
 
 void BufferedSink::failed(const Output::Fault& fault) {

@@ -89,6 +89,7 @@ class BufferedSink final : public Sink {
   [[nodiscard]] std::size_t piece_end(Chunk& chunk);
   [[nodiscard]] bool sync_is_due() const;
   void synced();
+  void release();
   void failed(const Output::Fault& fault);
   void recycle(Chunk&& chunk);
   void tell() const {

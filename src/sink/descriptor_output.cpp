@@ -15,6 +15,12 @@ constexpr int look_every_ms = 50;  // at give_up
 
 }  // namespace
 
+Output::Outcome DescriptorOutput::probe() {
+  pollfd ready{descriptor_, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) >= 0 && (ready.revents & (POLLERR | POLLNVAL)) == 0) return {};
+  return Fault{Error(Code::unavailable, "cannot write to standard output: whoever read it is gone"), false};
+}
+
 Output::Outcome DescriptorOutput::write(std::string_view records, const std::atomic<bool>& give_up) {
   std::string again;
   std::string_view left = records;

@@ -14,6 +14,7 @@ class DescriptorOutput final : public Output {
 
   [[nodiscard]] Outcome write(std::string_view records, const std::atomic<bool>& give_up) override;
   [[nodiscard]] Outcome sync() override { return {}; }
+  [[nodiscard]] Outcome probe() override;
   void close() override {}
 
   static constexpr std::size_t pipe_bytes = 4096;  ///< POLLOUT on a pipe promises room for this much

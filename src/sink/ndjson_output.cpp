@@ -9,6 +9,7 @@ namespace holdfast::sink {
 namespace {
 
 constexpr std::uint32_t names_tried_max = 10'000;
+constexpr std::size_t probe_bytes = 4096;  // more than the rest of a block that is begun
 
 Code code_of(int error) {
   switch (error) {
@@ -93,15 +94,29 @@ Output::Outcome NdjsonOutput::open_next() {
   return fault("find a free name for", EEXIST, false);
 }
 
-Output::Outcome NdjsonOutput::write(std::string_view records, const std::atomic<bool>&) {
+Output::Outcome NdjsonOutput::have_file() {
   if (descriptor_ >= 0) {
     if (const Outcome left = leave_moved_file()) return left;
   }
+  return descriptor_ < 0 ? open_next() : Outcome{};
+}
+
+/// Some disks are full for a record and not for a name: only a write tells. It is taken back at once.
+Output::Outcome NdjsonOutput::probe() {
+  if (const Outcome missing = have_file()) return missing;
+  const std::int64_t size = size_;
+  const std::string spaces(probe_bytes, ' ');
+  if (const Outcome failed = append(spaces)) return failed;
+  size_ = size;
+  const int cut = files_->truncate(descriptor_, size_);
+  return cut >= 0 ? Outcome{} : cut_back(-cut);
+}
+
+Output::Outcome NdjsonOutput::write(std::string_view records, const std::atomic<bool>&) {
+  if (const Outcome missing = have_file()) return missing;
   if (descriptor_ >= 0 && size_ > 0 && static_cast<std::uint64_t>(size_) + records.size() > options_.rotate_bytes) {
     if (const Outcome synced = sync()) return synced;
     drop_file();
-  }
-  if (descriptor_ < 0) {
     if (const Outcome opened = open_next()) return opened;
   }
   return append(records);

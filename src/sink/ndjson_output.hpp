@@ -29,11 +29,13 @@ class NdjsonOutput final : public Output {
 
   [[nodiscard]] Outcome write(std::string_view records, const std::atomic<bool>& give_up) override;
   [[nodiscard]] Outcome sync() override;
+  [[nodiscard]] Outcome probe() override;
   void close() override;
 
  private:
   [[nodiscard]] Outcome open_next();
   [[nodiscard]] Outcome leave_moved_file();
+  [[nodiscard]] Outcome have_file();
   [[nodiscard]] Outcome append(std::string_view records);
   [[nodiscard]] Outcome cut_back(int error);
   void drop_file();

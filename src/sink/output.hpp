@@ -23,6 +23,8 @@ class Output {
   [[nodiscard]] virtual Outcome write(std::string_view records, const std::atomic<bool>& give_up) = 0;
   /// Makes what was written as safe as this output promises.
   [[nodiscard]] virtual Outcome sync() = 0;
+  /// After a failure, while there is nothing to write: would a write work? Leaves nothing that a reader sees.
+  [[nodiscard]] virtual Outcome probe() = 0;
   virtual void close() = 0;
 };
 
