@@ -149,11 +149,11 @@ class Harm:
         restores = [self._use_lane(lane, mode, 0, event.seconds) for lane in range(LANES)]
         began = now()
         watched = [(slot, slot.process, slot.process.cpu_seconds()) for slot in self.slots.values()
-                   if slot.undisturbed() and slot.process.ready()]
+                   if slot.running() and slot.process.ready()]
 
         def over() -> None:
             for slot, process, before in watched:
-                if process is slot.process and slot.undisturbed():
+                if process is slot.process and slot.running():  # what else befell it at most slowed it down
                     used = (process.cpu_seconds() - before) / (now() - began)
                     self.checked["workers that did not spin while the upstream was away (S10)"] += 1
                     name = "processor of a worker while the upstream was away: percent_max"
