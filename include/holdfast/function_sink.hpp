@@ -27,6 +27,7 @@ class FunctionSink final : public Sink {
   [[nodiscard]] Position acknowledged() const override { return acknowledged_.load(std::memory_order_acquire); }
   [[nodiscard]] bool behind() const override { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] std::optional<Error> failure() const override;
+  [[nodiscard]] bool failed_for_good() const override { return behind(); }
   void on_progress(std::function<void()> listener) override { listener_ = std::move(listener); }
   void flush() override {}
   void close(Duration) override {}

@@ -48,6 +48,8 @@ class Sink {
   [[nodiscard]] virtual bool behind() const = 0;            ///< any thread
   /// What is wrong at the moment, for people; nothing when it works. A sink tries on by itself. Any thread.
   [[nodiscard]] virtual std::optional<Error> failure() const { return std::nullopt; }
+  /// Whether what failure() tells is for good: nothing will ever be acknowledged again. Any thread.
+  [[nodiscard]] virtual bool failed_for_good() const { return false; }
   /// To be called after acknowledged(), behind() or failure() changed; from any thread, from inside write() too (it
   /// only posts to loops, and calls nothing of the sink), but not while a lock is held that acknowledged(), behind()
   /// or failure() take. Not after close() has returned. Set once, before the first write.

@@ -13,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/shortage.hpp"
 
 #ifndef HOLDFAST_VERSION
 #define HOLDFAST_VERSION "0.1.0"
@@ -234,6 +235,7 @@ int run(int argc, const char* const* argv) {
     Program program;
     return parse_and_run(program, argc, argv);
   } catch (const std::exception& error) {
+    if (const auto shortage = runtime::shortage(error)) return finish(tl::unexpected(*shortage));
     complain(std::string("unexpected: ") + error.what() + ": this is a fault of holdfast, please report it");
   } catch (...) {
     complain("unexpected: an unknown exception: this is a fault of holdfast, please report it");

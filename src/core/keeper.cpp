@@ -36,6 +36,8 @@ Duration limit_of_one_try(const LeaseTerms& terms) {
 constexpr int phases_min = 25;
 constexpr Duration phase_step_max = milliseconds(100);
 
+constexpr Duration soon_max = milliseconds(200);
+
 Duration step_between_phases(const LeaseTerms& terms) {
   return std::clamp<Duration>(terms.renew_every / phases_min, milliseconds(1), phase_step_max);
 }
@@ -117,6 +119,18 @@ Slot Keeper::take_slot() {
 void Keeper::progress(Slot slot, std::int64_t last_seq) {
   Lease& lease = leases_[slot];
   lease.acknowledged = std::max(lease.acknowledged, last_seq);
+}
+
+Instant Keeper::soon(Now now) {
+  return now.instant + random_.between(Duration::zero(), std::min<Duration>(terms_.renew_every / 10, soon_max));
+}
+
+void Keeper::renew_soon(Slot slot, Now now) {
+  Lease& lease = leases_[slot];
+  if (lease.state != State::held) return;
+  if (lease.pace == Pace::in_flight) lease.hurry = true;
+  if (lease.pace != Pace::waiting) return;
+  if (const Instant due = soon(now); due < lease.due) ask_write_at(slot, due);
 }
 
 void Keeper::stop(Slot slot, LossReason reason, Now now) {
@@ -310,7 +324,7 @@ void Keeper::renewed(Slot slot, Instant counted_from, const Row* row, Now now) {
   Lease& lease = leases_[slot];
   note_checkpoint(lease, row);
   begin_write(lease);
-  ask_write_at(slot, next_phase(lease, lease.sent));
+  ask_write_at(slot, std::exchange(lease.hurry, false) ? soon(now) : next_phase(lease, lease.sent));
   if (now.instant >= lease.until) return;  // too late: poll() says so, nothing brings a belief back (S7)
   ++counters_.renewals;
   if (const Instant until = counted_from + belief_; until > lease.until) {

@@ -85,6 +85,9 @@ class Keeper {
   bool claim(const Candidate& candidate, Now now);
   /// Everything up to `last_seq` was acknowledged (S9): rides on the next renewal or the release. Never goes back.
   void progress(Slot slot, std::int64_t last_seq);
+  /// The next renewal goes out within a moment (200 ms at most, spread), out of turn: there is a first checkpoint to
+  /// carry (S9). The ones after keep their phase.
+  void renew_soon(Slot slot, Now now);
   /// Ask the resource to stop; renewals go on until it has (S11).
   void stop(Slot slot, LossReason reason, Now now);
   /// Claims nothing more and asks every resource to stop. What was claimed but not started is given back.
@@ -154,6 +157,7 @@ class Keeper {
     bool resource_ended = true;  // stopped() was called, or there never was a start
     bool attempt_open = false;   // the attempt's write has not been settled yet
     bool maybe_applied = false;  // a try of this attempt came out unknown
+    bool hurry = false;          // renew_soon() came while a write was in flight
     bool say_extend = false;
     bool say_stop = false;
     bool event_queued = false;
@@ -211,6 +215,7 @@ class Keeper {
   void queue_loss(Slot slot);
   [[nodiscard]] bool still_ours(const Lease& lease, const Row* row) const;
   [[nodiscard]] bool own_attempt(const Lease& lease, const Row* row) const;
+  [[nodiscard]] Instant soon(Now now);
   [[nodiscard]] Instant next_phase(const Lease& lease, Instant after) const;
 
   const WorkerId owner_;

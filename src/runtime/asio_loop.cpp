@@ -7,8 +7,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
-#include <cstring>
-#include <stdexcept>
+#include <system_error>
 
 #include "holdfast/assert.hpp"
 #include "runtime/clock.hpp"
@@ -17,7 +16,7 @@ namespace holdfast::runtime {
 
 AsioLoop::AsioLoop(std::uint64_t seed) : random_(seed) {
   const int descriptor = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (descriptor < 0) throw std::runtime_error(std::string("cannot make a timer: ") + std::strerror(errno));
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "cannot make a timer");
   timer_.assign(descriptor);
   wait_for_timer();
 }

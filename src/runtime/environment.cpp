@@ -1,5 +1,6 @@
 #include "runtime/environment.hpp"
 
+#include <dirent.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -60,6 +61,15 @@ std::string host_and_process() {
   char host[HOST_NAME_MAX + 1] = {};
   if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "host-" + std::to_string(getpid());
   return std::string(host) + "-" + std::to_string(getpid());
+}
+
+std::size_t open_descriptors() {
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return 16;
+  std::size_t count = 0;
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count - std::min<std::size_t>(count, 3);  // `.`, `..`, and the folder itself
 }
 
 std::size_t raise_descriptor_limit() {

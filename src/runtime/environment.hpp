@@ -29,6 +29,9 @@ struct Terminal {
 /// `host-pid`: a name that no other process on these machines has at the moment.
 [[nodiscard]] std::string host_and_process();
 
+/// How many files this process has open.
+[[nodiscard]] std::size_t open_descriptors();
+
 /// Raises this process's soft limit of open files to its hard limit; gives the limit in force.
 std::size_t raise_descriptor_limit();
 

@@ -1,15 +1,10 @@
 #include "runtime/secret.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 
 #include "runtime/environment.hpp"
+#include "runtime/regular_file.hpp"
 
 namespace holdfast::runtime {
 namespace {
@@ -19,27 +14,9 @@ constexpr std::string_view file_prefix = "file:";
 constexpr std::size_t longest = std::size_t{64} << 10U;
 
 Result<std::string> read_secret_file(const std::string& path) {
-  const auto failed = [&path](int error) {
-    const Code code = error == ENOENT ? Code::not_found : error == EACCES ? Code::denied : Code::unavailable;
-    return fail(code, "cannot read the secret in " + path + ": " + std::strerror(error));
-  };
-  // Not blocking: a pipe that nobody writes to must not stop the loop.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return failed(errno);
-  std::string content(longest + 1, '\0');
-  std::size_t length = 0;
-  int error = 0;
-  while (length < content.size()) {
-    const ssize_t got = ::read(descriptor, content.data() + length, content.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) error = errno;
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  ::close(descriptor);
-  if (error != 0) return failed(error);
-  if (length > longest) return fail(Code::usage, "the secret in " + path + " is longer than 64 KiB");
-  content.resize(length);
+  Result<std::string> read = read_regular_file(path, "the secret in", longest);
+  if (!read) return read;
+  std::string content = *std::move(read);
   if (content.ends_with('\n')) content.pop_back();
   if (content.ends_with('\r')) content.pop_back();
   if (content.empty()) return fail(Code::not_found, "the secret in " + path + " is empty");

@@ -153,10 +153,39 @@ void BufferedSink::work() {
   synced();
 }
 
+/// S7: what is left out is never believed to be delivered.
+bool BufferedSink::may_be_written(const Run& run, Instant at) {
+  if (run.guard == nullptr || run.guard->holds(at)) return true;
+  run.guard->revoke();
+  return false;
+}
+
+/// Records in one chunk that are being written, up to `end`.
+class BufferedSink::Piece final : public Output::Permission {
+ public:
+  Piece(const BufferedSink& sink, const Chunk& chunk, std::size_t end) : sink_(sink), chunk_(chunk), end_(end) {}
+  [[nodiscard]] bool given_up() const override { return sink_.give_up_; }
+  [[nodiscard]] bool holds() override {
+    const Instant at = sink_.now();
+    for (std::size_t run = chunk_.run; run < chunk_.runs.size(); ++run) {
+      if (!may_be_written(chunk_.runs[run], at)) return false;
+      if (chunk_.runs[run].end >= end_) break;
+    }
+    return true;
+  }
+
+ private:
+  const BufferedSink& sink_;
+  const Chunk& chunk_;
+  const std::size_t end_;
+};
+
 bool BufferedSink::write_chunk(Chunk& chunk) {
   for (std::size_t end = piece_end(chunk); end > chunk.at; end = piece_end(chunk)) {
     const std::string_view piece = chunk.bytes.view().substr(chunk.at, end - chunk.at);
-    if (const Output::Outcome fault = output_->write(piece, give_up_)) {
+    Piece permission(*this, chunk, end);
+    if (const Output::Outcome fault = output_->write(piece, permission)) {
+      if (fault->lease_over) continue;  // piece_end() leaves it out
       failed(*fault);
       return false;
     }
@@ -170,18 +199,13 @@ bool BufferedSink::write_chunk(Chunk& chunk) {
 /// Where the next piece that may be written ends, after leaving out what is no longer held (S7).
 std::size_t BufferedSink::piece_end(Chunk& chunk) {
   const Instant at = now();
-  const auto may_be_written = [at](const Run& run) {
-    if (run.guard == nullptr || run.guard->holds(at)) return true;
-    run.guard->revoke();
-    return false;
-  };
   while (chunk.run < chunk.runs.size() && chunk.runs[chunk.run].end <= chunk.at) ++chunk.run;
-  while (chunk.run < chunk.runs.size() && !may_be_written(chunk.runs[chunk.run])) {
+  while (chunk.run < chunk.runs.size() && !may_be_written(chunk.runs[chunk.run], at)) {
     chunk.at = chunk.runs[chunk.run].end;
     ++chunk.run;
   }
   std::size_t end = chunk.at;
-  for (std::size_t run = chunk.run; run < chunk.runs.size() && may_be_written(chunk.runs[run]); ++run) {
+  for (std::size_t run = chunk.run; run < chunk.runs.size() && may_be_written(chunk.runs[run], at); ++run) {
     end = chunk.runs[run].end;
     if (end - chunk.at >= options_.piece_bytes) break;
   }
@@ -244,6 +268,11 @@ void BufferedSink::failed(const Output::Fault& fault) {
   {
     const std::lock_guard lock(mutex_);
     failure_ = fault.error;
+    if (fault.for_good) behind_.store(true, std::memory_order_release);
+  }
+  if (fault.for_good) {
+    dead_.store(true, std::memory_order_release);
+    give_up_ = true;
   }
   tell();
 }

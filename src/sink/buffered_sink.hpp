@@ -47,7 +47,9 @@ struct BufferedSinkOptions {
 ///
 /// Just before each write the leases of what is written are asked (S7). A stretch of records whose lease is over
 /// is left out, and that lease's guard is revoked: a renewal that comes too late must not bring back the belief
-/// that these records were delivered.
+/// that these records were delivered. An output that waits asks again meanwhile.
+///
+/// An output that can never work again ends the writer: nothing more is acknowledged, and failed_for_good() says so.
 class BufferedSink final : public Sink {
  public:
   BufferedSink(std::unique_ptr<Output> output, BufferedSinkOptions options);
@@ -59,6 +61,7 @@ class BufferedSink final : public Sink {
   [[nodiscard]] Position acknowledged() const override { return acknowledged_.load(std::memory_order_acquire); }
   [[nodiscard]] bool behind() const override { return behind_.load(std::memory_order_acquire); }
   [[nodiscard]] std::optional<Error> failure() const override;
+  [[nodiscard]] bool failed_for_good() const override { return dead_.load(std::memory_order_acquire); }
   void on_progress(std::function<void()> listener) override { listener_ = std::move(listener); }
   void flush() override;
   void close(Duration limit) override;
@@ -78,6 +81,7 @@ class BufferedSink final : public Sink {
     void rewind() { at = run = 0; }
   };
   enum class Waiting { no, for_work, lingering };
+  class Piece;
 
   // On the writer thread.
   void run();
@@ -87,6 +91,7 @@ class BufferedSink final : public Sink {
   void work();
   [[nodiscard]] bool write_chunk(Chunk& chunk);
   [[nodiscard]] std::size_t piece_end(Chunk& chunk);
+  [[nodiscard]] static bool may_be_written(const Run& run, Instant at);
   [[nodiscard]] bool sync_is_due() const;
   void synced();
   void release();
@@ -104,6 +109,7 @@ class BufferedSink final : public Sink {
   std::atomic<Position> acknowledged_{0};
   std::atomic<bool> behind_{false};
   std::atomic<bool> give_up_{false};
+  std::atomic<bool> dead_{false};
 
   mutable std::mutex mutex_;               // guards from here ...
   std::condition_variable wake_;           // nondeterminism-ok: for the writer, a runtime::Thread

@@ -112,7 +112,7 @@ Output::Outcome NdjsonOutput::probe() {
   return cut >= 0 ? Outcome{} : cut_back(-cut);
 }
 
-Output::Outcome NdjsonOutput::write(std::string_view records, const std::atomic<bool>&) {
+Output::Outcome NdjsonOutput::write(std::string_view records, Permission&) {
   if (const Outcome missing = have_file()) return missing;
   if (descriptor_ >= 0 && size_ > 0 && static_cast<std::uint64_t>(size_) + records.size() > options_.rotate_bytes) {
     if (const Outcome synced = sync()) return synced;
@@ -173,7 +173,11 @@ Output::Outcome NdjsonOutput::sync() {
   }
   if (options_.fsync && name_unsynced_) {
     // A folder that was renamed since has its name elsewhere: then there is nothing to be done here.
-    if (const int result = files_->sync_folder(options_.folder); result < 0 && result != -ENOENT) {
+    const int result = files_->sync_folder(options_.folder);
+    // Where it could not even be opened nothing has happened to the file: it is kept, and its name synced later.
+    if (result == -EMFILE || result == -ENFILE || result == -ENOMEM)
+      return fault("open the folder of", -result, false);
+    if (result < 0 && result != -ENOENT) {
       const Fault failed = fault("sync the folder of", -result, true);
       drop_file();
       return failed;

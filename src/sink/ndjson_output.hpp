@@ -27,7 +27,7 @@ class NdjsonOutput final : public Output {
   NdjsonOutput(const NdjsonOutput&) = delete;
   NdjsonOutput& operator=(const NdjsonOutput&) = delete;
 
-  [[nodiscard]] Outcome write(std::string_view records, const std::atomic<bool>& give_up) override;
+  [[nodiscard]] Outcome write(std::string_view records, Permission& permission) override;
   [[nodiscard]] Outcome sync() override;
   [[nodiscard]] Outcome probe() override;
   void close() override;

@@ -12,8 +12,10 @@
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/log.hpp"
+#include "runtime/shortage.hpp"
 #include "runtime/signals.hpp"
 #include "sink/make_sink.hpp"
+#include "worker/one_line.hpp"
 #include "worker/report.hpp"
 #include "worker/stream_loops.hpp"
 #include "worker/worker.hpp"
@@ -28,18 +30,24 @@ constexpr Duration closing_limit = std::chrono::seconds(5);
 /// `timeout`, a shell, a supervisor: they tell the process and its group, and mean one stop.
 constexpr Duration same_stop = std::chrono::seconds(1);
 constexpr unsigned threads_max = 256;
+constexpr std::size_t descriptors_spare = 20;
 constexpr std::size_t name_bytes_max = 200;
+
+std::string words_of(const std::exception& thrown, const std::string& where) {
+  if (const auto shortage = runtime::shortage(thrown)) return shortage->detail;
+  return where + thrown.what();
+}
 
 std::string eight_digits(std::uint64_t number) {
   return Attempt{number, 0}.to_string().substr(0, 8);
 }
 
 Result<void> check_name(const std::string& name) {
-  const bool good =
-      !name.empty() && name.size() <= name_bytes_max &&
-      std::none_of(name.begin(), name.end(), [](char c) { return c == '#' || (c >= 0 && c <= ' ') || c == 127; });
+  const bool good = !name.empty() && name.size() <= name_bytes_max &&
+                    std::none_of(name.begin(), name.end(), [](char c) { return c == '#' || c == ' '; }) &&
+                    worker::one_line(name, name_bytes_max) == name;
   if (good) return {};
-  return fail(Code::usage, "a worker's name is 1 to 200 characters without '#', spaces or control characters");
+  return fail(Code::usage, "a worker's name is 1 to 200 bytes of UTF-8 without '#', spaces or control characters");
 }
 
 }  // namespace
@@ -60,6 +68,8 @@ class Fleet::Impl {
  private:
   Result<void> prepare();
   Result<void> open(runtime::AsioLoop& control);
+  Result<void> fit_into_descriptors();
+  void run_control(runtime::AsioLoop& control);
   Result<void> work(runtime::AsioLoop& control);
   void signalled(runtime::AsioLoop& control);
   void make_table(runtime::AsioLoop& control);
@@ -81,6 +91,7 @@ class Fleet::Impl {
   std::optional<Instant> first_signal_;
   std::optional<Error> refused_;  // by the store, at the start
   bool used_ = false;
+  bool over_ = false;  // the control loop has run; the control loop's thread
 
   std::mutex mutex_;                      // guards from here ...
   runtime::AsioLoop* control_ = nullptr;  // while it can be posted to
@@ -96,6 +107,7 @@ Result<void> Fleet::Impl::prepare() {
   }
   if (options_.id.empty()) options_.id = runtime::host_and_process();
   if (auto good = check_name(options_.id); !good) return good;
+  options_.address = worker::one_line(options_.address, name_bytes_max);
   if (options_.threads < 1 || options_.threads > threads_max) return fail(Code::usage, "threads must be 1 to 256");
   if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
   if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
@@ -124,18 +136,40 @@ Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
     if (!sink) return tl::unexpected(sink.error());
     sink_ = *std::move(sink);
   }
-  const std::size_t descriptors = runtime::raise_descriptor_limit();
-  if (!factory_ && options_.max_connections + 64 > descriptors) {
-    log_->warning("only " + std::to_string(descriptors) + " files may be open, too few for " +
-                  std::to_string(options_.max_connections) + " connections: raise the limit (ulimit -n)");
-  }
+  return factory_ ? Result<void>() : fit_into_descriptors();
+}
+
+/// What cannot have a socket is not claimed: others may have room for it.
+Result<void> Fleet::Impl::fit_into_descriptors() {
+  const std::size_t limit = runtime::raise_descriptor_limit();
+  // What is open now, and what is still to be opened: files of sink, store and report; three for each loop; sockets
+  // of addresses that race each other.
+  const std::size_t taken = runtime::open_descriptors() + descriptors_spare + 3 * std::size_t{options_.threads};
+  const std::size_t room = limit - std::min(limit, taken);
+  if (room >= options_.max_connections) return {};
+  const std::string few = "only " + std::to_string(limit) + " files may be open";
+  const std::string advice = ": raise the limit (ulimit -n)";
+  if (room == 0) return fail(Code::exhausted, few + ", too few for a single connection" + advice);
+  log_->warning(few + ", so it holds at most " + std::to_string(room) + " connections instead of " +
+                std::to_string(options_.max_connections) + advice);
+  options_.max_connections = room;
   return {};
 }
 
 Result<Report> Fleet::Impl::run() {
   if (auto ready = prepare(); !ready) return tl::unexpected(ready.error());
-  runtime::AsioLoop control(runtime::random_seed());
-  Result<void> outcome = open(control);
+  std::optional<runtime::AsioLoop> loop;
+  Result<void> outcome;
+  try {
+    loop.emplace(runtime::random_seed());
+    outcome = open(*loop);
+  } catch (const std::exception& thrown) {
+    const auto shortage = runtime::shortage(thrown);
+    outcome = tl::unexpected(
+        shortage.value_or(Error(Code::internal, std::string("the worker cannot start: ") + thrown.what())));
+  }
+  if (!loop) return tl::unexpected(outcome.error());
+  runtime::AsioLoop& control = *loop;
   if (outcome) outcome = work(control);
   const bool began = worker_ != nullptr;
   const Report report = finish();
@@ -153,24 +187,17 @@ Result<Report> Fleet::Impl::run() {
   return report;
 }
 
-/// Runs the control loop on this thread until the worker has ended.
+/// Until the worker has ended.
 Result<void> Fleet::Impl::work(runtime::AsioLoop& control) {
-  {
-    const std::lock_guard lock(mutex_);
-    control_ = &control;
+  run_control(control);
+  if (streams_) {
+    streams_->end([this] {
+      log_->error(
+          "a thread of the connections does not come back, so this process cannot end by itself: a handler or "
+          "a file in it waits. A signal ends it now");
+      signals_.reset();
+    });
   }
-  if (options_.handle_signals) {
-    signals_.emplace(control, [this, &control](int) { signalled(control); });
-  }
-  try {
-    control.post([this, &control] { options_.make_table ? make_table(control) : ask_store_first(control); });
-    control.run();
-  } catch (const std::exception& thrown) {
-    failed(std::string("the control loop ended by an unexpected error: ") + thrown.what());
-    // The leases run out by themselves; nothing may act under them any more (F14).
-    if (worker_) worker_->stop();
-  }
-  if (streams_) streams_->end();
   signals_.reset();
   {
     const std::lock_guard lock(mutex_);
@@ -178,6 +205,27 @@ Result<void> Fleet::Impl::work(runtime::AsioLoop& control) {
   }
   if (refused_) return tl::unexpected(*refused_);
   return {};
+}
+
+/// On this thread. Afterwards nothing new begins: what is still owed runs when the store is closed, and finds
+/// control_ null.
+void Fleet::Impl::run_control(runtime::AsioLoop& control) {
+  {
+    const std::lock_guard lock(mutex_);
+    control_ = &control;
+  }
+  try {
+    if (options_.handle_signals) {
+      signals_.emplace(control, [this, &control](int) { signalled(control); });
+    }
+    control.post([this, &control] { options_.make_table ? make_table(control) : ask_store_first(control); });
+    control.run();
+  } catch (const std::exception& thrown) {
+    failed(words_of(thrown, "the control loop ended by an unexpected error: "));
+    // The leases run out by themselves; nothing may act under them any more (F14).
+    if (worker_) worker_->stop();
+  }
+  over_ = true;
 }
 
 void Fleet::Impl::signalled(runtime::AsioLoop& control) {
@@ -202,6 +250,7 @@ void Fleet::Impl::refuse(runtime::AsioLoop& control, const Error& error) {
 /// So that the first worker on a fresh machine needs no other command before it.
 void Fleet::Impl::make_table(runtime::AsioLoop& control) {
   store_->initialize(control.instant() + first_look_limit, [this, &control](const Reply<std::string>& reply) {
+    if (over_) return;  // it is being closed
     if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
     // Also what was not asked for: a mistyped path looks just like a new one.
     if (reply.ok() && reply.value.starts_with("made")) log_->info(reply.value);
@@ -217,6 +266,7 @@ void Fleet::Impl::ask_store_first(runtime::AsioLoop& control) {
   query.before = WallTime::max();
   query.limit = 1;
   store_->query_due(std::move(query), control.instant() + first_look_limit, [this, &control](const PageReply& reply) {
+    if (over_) return;  // it is being closed
     if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
     if (reply.ok() && reply.value.rows.empty()) {
       log_->info("nothing is started in " + options_.store +
@@ -236,7 +286,10 @@ void Fleet::Impl::begin(runtime::AsioLoop& control) {
   options.max_connections = options_.max_connections;
   options.drain_timeout = options_.drain_timeout;
   options.sink_patience = options_.sink_patience;
-  if (sink_) options.sink_failure = [this] { return sink_->failure(); };
+  if (sink_) {
+    options.sink_failure = [this] { return sink_->failure(); };
+    options.sink_failed_for_good = [this] { return sink_->failed_for_good(); };
+  }
   ResourceFactory factory = factory_ ? factory_ : streams_->carry(*sink_, [this, &control](worker::Trouble trouble) {
     control.post([this, trouble = std::move(trouble)] {
       if (worker_) worker_->troubled(trouble);
@@ -256,6 +309,7 @@ void Fleet::Impl::ask(bool drain) {
 
 /// On the control loop. A drain that comes before begin() waits for it: begin() comes by here.
 void Fleet::Impl::heed() {
+  if (over_) return;  // asked for after the end, or in the same moment
   bool drain = false;
   bool stop = false;
   {
@@ -264,8 +318,7 @@ void Fleet::Impl::heed() {
     stop = stop_asked_ || !failure_.empty();
   }
   if (stop && !worker_) {
-    // Either the store has not answered yet and nothing is held, or all is over and the store is being closed.
-    if (control_ != nullptr) control_->stop();
+    control_->stop();  // the store has not answered yet; nothing is held
   } else if (stop) {
     worker_->stop();
   } else if (drain && worker_) {
@@ -298,7 +351,11 @@ Report Fleet::Impl::finish() {
 void Fleet::Impl::close_store(runtime::AsioLoop& control) {
   control.call_after(closing_limit, [&control] { control.stop(); });
   store_->close([&control] { control.stop(); });
-  control.run();
+  try {
+    control.run();
+  } catch (const std::exception& thrown) {
+    log_->error(words_of(thrown, "the store could not be closed in order: "));
+  }
   store_.reset();
 }
 

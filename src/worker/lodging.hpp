@@ -24,13 +24,15 @@ class Lodging {
   /// Once. `stopped` is called on the control loop, unless cut() or destroyed first; progress() is then final.
   void stop(LossReason reason, Instant deadline, std::function<void()> stopped);
   /// Ends it without asking: it is destroyed on its loop as soon as that gets to it. `gone` is called on the control
-  /// loop after that: until then something may still be under way there. progress() stays as it was. Once, instead
-  /// of stop() or after it.
+  /// loop after that: until then something may still be under way there. progress() stays as it was. Instead of
+  /// stop() or after it. Of several calls the first counts: its `gone` is the one that comes.
   void cut(std::function<void()> gone);
 
   [[nodiscard]] Progress progress() const;
   [[nodiscard]] LeaseGuard& guard() const { return *grant_.guard; }
   [[nodiscard]] bool stopping() const { return stopping_; }
+  /// It has stopped, or was cut and its loop has only to let go of it.
+  [[nodiscard]] bool over() const { return over_; }
 
  private:
   struct Room;

@@ -6,6 +6,7 @@
 #include "holdfast/assert.hpp"
 #include "runtime/secret.hpp"
 #include "runtime/units.hpp"
+#include "worker/one_line.hpp"
 
 namespace holdfast::worker {
 namespace {
@@ -21,14 +22,6 @@ std::string hour_and_minute(WallTime time) {
   const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(time.time_since_epoch()).count() % (24 * 60);
   const auto two_digits = [](std::int64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); };
   return two_digits(minutes / 60) + ":" + two_digits(minutes % 60);
-}
-
-/// What the other side said, fit for one line.
-std::string harmless(std::string_view text) {
-  std::string result(text.substr(0, said_bytes_max));
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  return result;
 }
 
 ConnectionEnd end_of(const ws::Closed& closed) {
@@ -57,7 +50,7 @@ std::string what_happened(const ws::Closed& closed, const ConnectionEnd& end) {
     return closed.error.detail.empty() ? explain(end) : closed.error.detail;
   std::string what = explain(end);
   const bool ours = closed.kind == ws::Closed::Kind::protocol;
-  if (!closed.reason.empty()) what += (ours ? " Why: " : " It said: ") + harmless(closed.reason);
+  if (!closed.reason.empty()) what += (ours ? " Why: " : " It said: ") + one_line(closed.reason, said_bytes_max);
   return what;
 }
 
@@ -82,6 +75,7 @@ void Stream::start(Grant grant) {
     const std::lock_guard lock(mutex_);
     acknowledged_seq_ = sequence_.last();
   }
+  lacks_checkpoint_ = sequence_.last() == 0 && grant_.first_checkpoint;
   if (!holds()) return lease_over();
   watch_guard();
   if (configure(grant_.row)) connect();
@@ -156,7 +150,7 @@ void Stream::go_on_stopping() {
     advance_marks();
     all_acknowledged = in_flight_.position == 0;
   }
-  if (all_acknowledged) {
+  if (all_acknowledged || group_.sink_.failed_for_good()) {
     say_goodbye();
   } else {
     group_.wait_for_sink(*this);
@@ -283,6 +277,11 @@ bool Stream::say_hello() {
   return std::ranges::all_of(subscribe, [&](const std::string& message) {
     return connection_->send(message == resume_mark ? resume : message, false);
   });
+}
+
+/// F39: looked at before each read, so that many connections bring no more than one when there is no room.
+void Stream::before_read() {
+  if (phase_ == Phase::open && !paused_ && group_.sink_.behind()) pause();
 }
 
 void Stream::on_closed(const ws::Closed& closed) {

@@ -125,6 +125,7 @@ class Stream final : public Resource, private ws::Events {
   void give_up_connecting();
   void on_open(const ws::Opened& opened) override;
   [[nodiscard]] bool say_hello();
+  void before_read() override;
   void on_closed(const ws::Closed& closed) override;
   void ended(const ConnectionEnd& end, const std::string& what);
   void cut();
@@ -140,6 +141,7 @@ class Stream final : public Resource, private ws::Events {
   void advance_marks() const;
   void pause();
   void sink_moved();
+  void seek_first_checkpoint();
 
   // Status and timers.
   void set_timer(Instant when, void (Stream::*then)());
@@ -165,6 +167,8 @@ class Stream final : public Resource, private ws::Events {
   std::string last_failure_;
   Phase told_ = Phase::idle;  // which trouble the log was told of since it was open: waiting, parked; idle: none
   std::optional<Instant> told_at_;
+  bool lacks_checkpoint_ = false;  // the row never had one, and nobody was told of the first
+  bool asked_for_flush_ = false;
   bool connected_before_ = false;
   bool subscribed_ = false;
   bool paused_ = false;

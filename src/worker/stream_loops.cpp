@@ -6,6 +6,7 @@
 
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/shortage.hpp"
 #include "runtime/thread.hpp"
 #include "worker/stream.hpp"
 #include "ws/engine.hpp"
@@ -14,6 +15,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr int leftover_turns_max = 100'000;
+constexpr Duration returning_limit = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -27,18 +29,27 @@ struct StreamLoops::One {
 StreamLoops::StreamLoops(unsigned threads, std::function<void(const std::string& what)> failed)
     : failed_(std::move(failed)) {
   for (unsigned i = 0; i < threads; ++i) ones_.push_back(std::make_unique<One>());
-  for (unsigned i = 0; i < threads; ++i) {
-    One* one = ones_[i].get();
-    one->thread = runtime::Thread("streams-" + std::to_string(i), [this, one] {
-      try {
-        one->loop.run();
-      } catch (const std::exception& thrown) {
-        failed_(std::string("a stream loop ended by an unexpected error: ") + thrown.what());
-      } catch (...) {
-        failed_("a stream loop ended by an unexpected error of no known kind");
-      }
-    });
+  try {
+    for (unsigned i = 0; i < threads; ++i) run(*ones_[i], "streams-" + std::to_string(i));
+  } catch (...) {
+    end();  // those that run already would never be told to
+    throw;
   }
+}
+
+void StreamLoops::run(One& one, const std::string& name) {
+  one.thread = runtime::Thread(name, [this, &one] {
+    try {
+      one.loop.run();
+    } catch (const std::exception& thrown) {
+      const auto shortage = runtime::shortage(thrown);
+      failed_(shortage ? shortage->detail
+                       : std::string("a stream loop ended by an unexpected error: ") + thrown.what());
+    } catch (...) {
+      failed_("a stream loop ended by an unexpected error of no known kind");
+    }
+    returned_.push(0);
+  });
 }
 
 StreamLoops::~StreamLoops() {
@@ -66,9 +77,20 @@ ResourceFactory StreamLoops::carry(Sink& sink, TroubleListener troubled) {
   };
 }
 
-void StreamLoops::end() {
+void StreamLoops::end(const std::function<void()>& late) {
+  std::size_t awaited = 0;
   for (const auto& one : ones_) {
-    if (one->thread.running()) one->loop.post([one = one.get()] { one->loop.stop(); });
+    if (!one->thread.running()) continue;
+    ++awaited;
+    one->loop.post([one = one.get()] { one->loop.stop(); });
+  }
+  std::vector<int> returned;
+  while (returned.size() < awaited) {
+    const std::size_t before = returned.size();
+    (void)returned_.take(returned, awaited, returning_limit);
+    if (returned.size() > before) continue;
+    if (late) late();
+    break;
   }
   for (const auto& one : ones_) {
     if (!one->thread.running()) continue;

@@ -7,6 +7,7 @@
 #include "holdfast/loop.hpp"
 #include "holdfast/resource.hpp"
 #include "holdfast/sink.hpp"
+#include "runtime/thread.hpp"
 #include "worker/trouble.hpp"
 
 namespace holdfast::worker {
@@ -26,12 +27,15 @@ class StreamLoops {
   [[nodiscard]] ResourceFactory carry(Sink& sink, TroubleListener troubled);
   [[nodiscard]] std::vector<Loop*> loops() const;
 
-  /// Lets each loop finish what was posted to it until now, and joins its thread. Waits for handlers to return.
-  void end();
+  /// Lets each loop finish what was posted to it until now, and joins its thread. Waits for handlers to return: where
+  /// that takes longer than a second, `late` is called once, and it waits on.
+  void end(const std::function<void()>& late = {});
 
  private:
   struct One;
+  void run(One& one, const std::string& name);
   std::function<void(const std::string& what)> failed_;
+  runtime::Mailbox<int> returned_;  // one for each thread
   std::vector<std::unique_ptr<One>> ones_;
 };
 

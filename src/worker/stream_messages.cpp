@@ -93,6 +93,7 @@ void Stream::hand_over() {
     advance_marks();
   }
   batch_ = {};
+  if (lacks_checkpoint_) seek_first_checkpoint();
   const bool told_of_repeats = std::exchange(shows_repeats_, repeats_in_row_ > 0);
   if (fresh) data_at_ = loop_.instant();
   const bool news = fresh && (!delivered_ || silent_);
@@ -125,6 +126,19 @@ void Stream::advance_marks() const {
   }
 }
 
+/// S9: without a checkpoint a successor cannot tell that something is missing, so the first is brought about soon.
+void Stream::seek_first_checkpoint() {
+  {
+    const std::lock_guard lock(mutex_);
+    advance_marks();
+    lacks_checkpoint_ = acknowledged_seq_ == 0;
+  }
+  if (!lacks_checkpoint_) return grant_.first_checkpoint();
+  if (sequence_.last() == 0) return;  // nothing with a number yet
+  if (!std::exchange(asked_for_flush_, true)) group_.sink_.flush();
+  group_.wait_for_sink(*this);
+}
+
 /// F39: what is not read stays in TCP's buffers, and then with the sender.
 void Stream::pause() {
   group_.wait_for_sink(*this);
@@ -134,6 +148,7 @@ void Stream::pause() {
 }
 
 void Stream::sink_moved() {
+  if (lacks_checkpoint_) seek_first_checkpoint();
   if (phase_ == Phase::stopping) return go_on_stopping();
   if (phase_ != Phase::open || !paused_) return;
   if (!holds()) return lease_over();

@@ -10,6 +10,7 @@
 
 #include "runtime/secret.hpp"
 #include "runtime/units.hpp"
+#include "worker/one_line.hpp"
 #include "worker/resume_template.hpp"
 
 namespace holdfast::worker {
@@ -223,7 +224,7 @@ Result<void> read_option(const std::string& name, const Value& value, StreamOpti
   if (name == "ca_file") return read_text(name, value, into.ca_file);
   return fail(
       Code::usage,
-      "unknown option '" + name.substr(0, 60) +
+      "unknown option '" + one_line(name, 60) +
           "': there are resume.query, resume.inclusive, resume.message, seq.pointer, seq.missing, seq.sparse, "
           "headers, subprotocols, subscribe, silent_after, ping_every, dead_after, max_message_bytes and ca_file");
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "holdfast/assert.hpp"
+#include "worker/one_line.hpp"
 #include "worker/report.hpp"
 
 namespace holdfast::worker {
@@ -11,6 +12,7 @@ namespace {
 
 /// What a resource that has nothing left to finish may take until it is cut off.
 constexpr Duration stop_at_once_limit = std::chrono::seconds(1);
+constexpr std::size_t status_bytes_max = 40;
 constexpr std::size_t reason_bytes_max = 300;
 
 std::int64_t milliseconds(Duration duration) {
@@ -26,6 +28,10 @@ bool same(const Row& left, const Row& right, std::string_view name) {
   const Value* a = left.find(name);
   const Value* b = right.find(name);
   return a == nullptr || b == nullptr ? a == b : *a == *b;
+}
+
+bool is_for_people(const Change& change) {
+  return change.attribute == attribute::status || change.attribute == attribute::status_reason;
 }
 
 }  // namespace
@@ -49,6 +55,9 @@ Worker::Worker(WorkerOptions options, Loop& control, std::vector<Loop*> streams,
                     return Membership::Facts{static_cast<std::int64_t>(keeper_.held()), draining_};
                   }),
       tidings_(control, log, options_.max_connections),
+      pulse_(
+          control, streams_, options_.terms.lease,
+          [this](std::size_t loop, LoopPulse::State state, Duration silent) { loop_changed(loop, state, silent); }),
       residents_(streams_.size()) {
   HOLDFAST_ASSERT(!streams_.empty(), "resources need a loop to live on");
   report_.worker = options_.name;
@@ -78,6 +87,7 @@ void Worker::start() {
     }));
   }
   if (options_.sink_failure) watch_sink();
+  pulse_.start();
   pump();
 }
 
@@ -153,6 +163,11 @@ void Worker::write(const Action& action) {
   Place& at = place(action.slot);
   LeaseWrite lease = action.write;
   const bool renewal = lease.kind == LeaseWrite::Kind::renew;
+  if (renewal && at.lodging && pulse_.state(at.home) == LoopPulse::State::abandoned) {
+    // Where it lives nothing moves any more: its lease is left to run out. Given back it cannot be, as something may
+    // still be under way there (S7). Asked again at the next renewal's time, in case it moves by then.
+    return keeper_.on_write(action.slot, action.write_id, Outcome::rejected, nullptr, control_.now());
+  }
   Progress progress;
   if (at.lodging) progress = at.lodging->progress();
   if (renewal && at.lodging &&
@@ -163,13 +178,7 @@ void Worker::write(const Action& action) {
   }
   Update update = render(lease, keeper_.owner());
   if (renewal) {
-    if (progress.reason.size() > reason_bytes_max) progress.reason.resize(reason_bytes_max);
-    if (progress.status != at.status) update.changes.push_back(Change::set(attribute::status, progress.status));
-    if (progress.reason != at.status_reason) {
-      update.changes.push_back(Change::set(attribute::status_reason, progress.reason));
-    }
-    at.status_sent = progress.status;
-    at.status_reason_sent = progress.reason;
+    add_status(at, std::move(progress), update);
   } else {
     // Nobody holds it, or not yet: what its last owner said of it is no longer true (F42).
     update.changes.push_back(Change::remove(attribute::status));
@@ -181,10 +190,38 @@ void Worker::write(const Action& action) {
     update.changes.push_back(Change::remove(attribute::released_at));
   }
   at.write_id = action.write_id;
-  store_.update(std::move(update), action.deadline,
-                [this, alive = std::weak_ptr<bool>(alive_), slot = action.slot, id = action.write_id,
-                 kind = lease.kind](RowReply reply) {
-                  if (!alive.expired() && !over_) written(slot, id, kind, std::move(reply));
+  send(action.slot, action.write_id, lease.kind, action.deadline, std::move(update));
+}
+
+/// F42: what is known here of the loop goes before what the resource last said of itself.
+void Worker::add_status(Place& at, Progress progress, Update& update) {
+  if (at.lodging && pulse_.state(at.home) != LoopPulse::State::runs) {
+    progress.status = "blocked";
+    progress.reason = "the thread that it lives on does not come back from something that waits (a handler, a file)";
+  }
+  at.status_sent = one_line(progress.status, status_bytes_max);
+  at.status_reason_sent = one_line(progress.reason, reason_bytes_max);
+  if (at.status_sent != at.status) update.changes.push_back(Change::set(attribute::status, at.status_sent));
+  if (at.status_reason_sent != at.status_reason)
+    update.changes.push_back(Change::set(attribute::status_reason, at.status_reason_sent));
+}
+
+/// A renewal that the store refuses goes once more without what is in it for people: that must never cost a lease.
+void Worker::send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline, Update update, Error refused) {
+  std::shared_ptr<Update> bare;
+  if (kind == LeaseWrite::Kind::renew && std::ranges::any_of(update.changes, is_for_people)) {
+    bare = std::make_shared<Update>(update);
+    std::erase_if(bare->changes, is_for_people);
+  }
+  store_.update(std::move(update), deadline,
+                [this, alive = std::weak_ptr<bool>(alive_), slot, id, kind, deadline, bare = std::move(bare),
+                 refused = std::move(refused)](RowReply reply) {
+                  if (alive.expired() || over_) return;
+                  if (bare && reply.outcome == Outcome::rejected && place(slot).write_id == id)
+                    return send(slot, id, kind, deadline, std::move(*bare), std::move(reply.error));
+                  if (reply.ok() && !refused.detail.empty())
+                    log_.warning(place(slot).row.key + ": its status cannot be written: " + refused.detail);
+                  written(slot, id, kind, std::move(reply));
                 });
 }
 
@@ -202,7 +239,9 @@ void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply repl
   }
   const Row* row = latest && reply.value ? &at.row : nullptr;
   keeper_.on_write(slot, id, reply.outcome, row, control_.now());
-  if (row != nullptr && reply.ok() && kind == LeaseWrite::Kind::renew) learn(at, before);
+  // Also from a conflict that turned out to be ours (S5, S6): it has brought the row as it is now.
+  const bool ours = row != nullptr && row->text(attribute::owner) == keeper_.owner().value;
+  if (ours && kind == LeaseWrite::Kind::renew) learn(at, before);
   pump();
 }
 
@@ -219,20 +258,59 @@ void Worker::learn(Place& at, const Row& before) {
 void Worker::start_resource(const Action& action) {
   Place& at = place(action.slot);
   at.generation = ++last_generation_;
-  at.home = static_cast<std::size_t>(std::min_element(residents_.begin(), residents_.end()) - residents_.begin());
+  at.home = roomiest_loop();
   ++residents_[at.home];
   at.status.clear();
   at.status_reason.clear();
   at.reason = {};
   at.row.attributes[std::string(attribute::last_seq)] = action.last_seq;
   Grant grant{connection_of(keeper_.key(action.slot)), at.row,
-              std::make_shared<LeaseGuard>(action.epoch, action.until)};
+              std::make_shared<LeaseGuard>(action.epoch, action.until),
+              [this, &control = control_, alive = std::weak_ptr<bool>(alive_), slot = action.slot,
+               generation = at.generation] {
+                control.post([this, alive, slot, generation] {
+                  if (!alive.expired()) first_checkpoint(slot, generation);
+                });
+              }};
   at.lodging = std::make_unique<Lodging>(control_, *streams_[at.home], std::move(grant));
   at.lodging->start(factory_);
   note_failover(at, action);
   log_.debug(keeper_.key(action.slot) + ": taken, epoch " + std::to_string(action.epoch.value) + ", after seq " +
              std::to_string(action.last_seq));
   tidings_.took(keeper_.held());
+}
+
+void Worker::first_checkpoint(Slot slot, std::uint64_t generation) {
+  if (over_ || place(slot).generation != generation) return;
+  keeper_.renew_soon(slot, control_.now());
+  pump();
+}
+
+/// The one with the fewest residents, of those that move.
+std::size_t Worker::roomiest_loop() const {
+  std::size_t best = 0;
+  const auto load = [this](std::size_t loop) {
+    return std::pair(pulse_.state(loop) != LoopPulse::State::runs, residents_[loop]);
+  };
+  for (std::size_t loop = 1; loop < residents_.size(); ++loop)
+    if (load(loop) < load(best)) best = loop;
+  return best;
+}
+
+void Worker::loop_changed(std::size_t loop, LoopPulse::State state, Duration silent) {
+  const std::string name =
+      "thread " + std::to_string(loop) + " of the connections (" + std::to_string(residents_[loop]) + " live there)";
+  const std::string time = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(silent).count()) + " s";
+  if (state == LoopPulse::State::blocked) {
+    log_.error(name + " has done nothing for " + time +
+               ": something in it waits and does not come back, such as a handler or a file");
+  } else if (state == LoopPulse::State::abandoned) {
+    log_.error(name + " has done nothing for " + time + ": its leases are not renewed any more");
+  } else {
+    log_.info(name + " goes on after " + time);
+    planner_.poke(control_.now());
+    pump();
+  }
 }
 
 void Worker::stop_resource(const Action& action) {
@@ -253,8 +331,9 @@ void Worker::stop_resource(const Action& action) {
 void Worker::lose_resource(const Action& action) {
   Place& at = place(action.slot);
   at.reason = action.reason;
-  if (!at.lodging) return;       // it has just ended
-  at.lodging->guard().revoke();  // S7: whatever its loop is doing, its next effect finds no lease
+  if (!at.lodging) return;         // it has just ended
+  at.lodging->guard().revoke();    // S7: whatever its loop is doing, its next effect finds no lease
+  if (at.lodging->over()) return;  // cut already: its loop has only to let go of it
   log_.debug(keeper_.key(action.slot) + ": lost (" + std::string(to_string(action.reason)) + ")");
   const auto stopped = [this, slot = action.slot, generation = at.generation] { resource_stopped(slot, generation); };
   if (at.lodging->stopping()) {
@@ -279,6 +358,7 @@ void Worker::cut_after(Slot slot, Instant when) {
     Place& late = place(slot);
     if (late.generation != generation || !late.lodging) return;
     late.cut_timer = 0;
+    if (late.lodging->over()) return;
     // Given back only once its loop has let go of it: something may still be under way there (S7).
     log_.warning(keeper_.key(slot) + ": did not stop in time, cut off");
     late.lodging->guard().revoke();
@@ -404,6 +484,7 @@ void Worker::watch_sink() {
     }
     return;
   }
+  if (options_.sink_failed_for_good && options_.sink_failed_for_good()) return sink_is_gone(*failure);
   if (!sink_failing_since_) {
     sink_failing_since_ = now;
     log_.warning("sink: " + failure->detail);
@@ -416,6 +497,17 @@ void Worker::watch_sink() {
     release_all(LossReason::sink_failed);
     pump();
   }
+}
+
+/// Nothing can be delivered ever again: what is held goes to others at once, and this worker ends.
+void Worker::sink_is_gone(const Error& failure) {
+  if (!report_.failure.empty()) return;
+  report_.failure = "the sink has failed for good: " + failure.detail;
+  log_.error(report_.failure);
+  ++report_.sink_failures;
+  release_all(LossReason::sink_failed);
+  drain();
+  pump();
 }
 
 void Worker::release_all(LossReason reason) {
@@ -457,7 +549,8 @@ void Worker::stop() {
 void Worker::end(Report::End how) {
   if (over_) return;
   tidings_.flush();
-  report_.end = how;
+  pulse_.stop();
+  report_.end = report_.failure.empty() ? how : Report::End::failed;
   for (Place& at : places_) {
     if (at.cut_timer != 0) control_.cancel(std::exchange(at.cut_timer, 0));
     if (!at.lodging) continue;

@@ -17,6 +17,7 @@
 #include "runtime/log.hpp"
 #include "store/counting.hpp"
 #include "worker/lodging.hpp"
+#include "worker/loop_pulse.hpp"
 #include "worker/membership.hpp"
 #include "worker/tidings.hpp"
 
@@ -32,6 +33,8 @@ struct WorkerOptions {
   Duration sink_patience = std::chrono::seconds(30);
   /// What is wrong with the place that the resources deliver to, if there is one.
   std::function<std::optional<Error>()> sink_failure;
+  /// Whether that is for good: then everything is given back, and the worker ends as failed.
+  std::function<bool()> sink_failed_for_good;
 };
 
 /// The shell around Keeper and Planner: carries their actions out on a store and on resources, and hands the
@@ -84,6 +87,8 @@ class Worker {
   void arm();
   void carry_out(const Action& action);
   void write(const Action& action);
+  void add_status(Place& at, Progress progress, Update& update);
+  void send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline, Update update, Error refused = {});
   void written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply);
   void start_resource(const Action& action);
   void stop_resource(const Action& action);
@@ -94,6 +99,9 @@ class Worker {
   void retire(Place& place, const Progress& progress);
   void forget(const Action& action);
   void learn(Place& place, const Row& before);
+  [[nodiscard]] std::size_t roomiest_loop() const;
+  void loop_changed(std::size_t loop, LoopPulse::State state, Duration silent);
+  void first_checkpoint(Slot slot, std::uint64_t generation);
   void note_failover(Place& place, const Action& action);
   void close_failover(Place& place, const Progress& progress);
   Place& place(Slot slot);
@@ -101,10 +109,11 @@ class Worker {
   void look(const Look& look, std::string page);
   void tell_unowned();
   void watch_sink();
+  void sink_is_gone(const Error& failure);
   void release_all(LossReason reason);
   void finish_if_done();
   void end(Report::End how);
-  [[nodiscard]] std::size_t room() const { return sink_refused_ ? 0 : keeper_.room(); }
+  [[nodiscard]] std::size_t room() const { return sink_refused_ || pulse_.all_blocked() ? 0 : keeper_.room(); }
   [[nodiscard]] std::function<void()> when_alive(std::function<void()> task);
 
   const WorkerOptions options_;
@@ -119,6 +128,7 @@ class Worker {
   Planner planner_;
   Membership membership_;
   Tidings tidings_;
+  LoopPulse pulse_;
   std::vector<Place> places_;           // by slot
   std::vector<std::size_t> residents_;  // by stream loop
   std::uint64_t last_generation_ = 0;

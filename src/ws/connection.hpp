@@ -68,6 +68,8 @@ class Events {
  public:
   virtual ~Events() = default;
   virtual void on_open(const Opened& opened) = 0;
+  /// Before each turn of reading: an owner that has no room for more calls pause() here, and nothing is read.
+  virtual void before_read() {}
   virtual void on_message(const Message& message) = 0;
   /// After the messages of one read: views handed out since the last one end here.
   virtual void on_batch_end() {}

@@ -235,6 +235,10 @@ void Peer::opened(const Opened& opened, std::string_view rest) {
 
 void Peer::read_frames() {
   const std::shared_ptr<Hub> hub = hub_->shared_from_this();  // the owner may destroy the engine
+  if (state_ == State::open && !paused_ && events_ != nullptr) {
+    events_->before_read();
+    if (dead() || paused_) return;
+  }
   char* const buffer = hub->buffer();
   std::size_t budget = hub->options().read_bytes_per_turn;
   bool heard = false;

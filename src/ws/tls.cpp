@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ws/http_text.hpp"
@@ -96,11 +98,27 @@ int on_verified(int good, X509_STORE_CTX* store) {
   return 0;
 }
 
-}  // namespace
+constexpr std::size_t ca_file_bytes_max = std::size_t{8} << 20U;
 
-Result<SSL_CTX*> TlsProfiles::get(const std::string& ca_file) {
-  const auto found = contexts_.find(ca_file);
-  if (found != contexts_.end()) return found->second.get();
+/// Trusts the certificates of a PEM text, and its lists of revoked ones. False where it has no certificate.
+bool trust(SSL_CTX* context, const std::string& text) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())),
+                                                      &BIO_free);
+  if (!bio) return false;
+  char no_password[] = "";  // or OpenSSL would ask on the terminal for that of a key
+  STACK_OF(X509_INFO)* found = PEM_X509_INFO_read_bio(bio.get(), nullptr, nullptr, no_password);
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  bool any = false;
+  for (int i = 0; i < sk_X509_INFO_num(found); ++i) {
+    const X509_INFO* info = sk_X509_INFO_value(found, i);
+    if (info->x509 != nullptr && X509_STORE_add_cert(store, info->x509) == 1) any = true;
+    if (info->crl != nullptr) X509_STORE_add_crl(store, info->crl);
+  }
+  sk_X509_INFO_pop_free(found, X509_INFO_free);
+  return any;
+}
+
+Result<SslContextPointer> make_context(const std::string& ca_file) {
   ERR_clear_error();
   SslContextPointer context(SSL_CTX_new(TLS_client_method()));
   if (!context) return fail(Code::internal, "TLS cannot be set up: " + take_tls_error());
@@ -110,14 +128,45 @@ Result<SSL_CTX*> TlsProfiles::get(const std::string& ca_file) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, on_verified);
-  const int loaded = ca_file.empty() ? SSL_CTX_set_default_verify_paths(context.get())
-                                     : SSL_CTX_load_verify_file(context.get(), ca_file.c_str());
-  if (loaded != 1) {
-    return fail(Code::usage, "no certificates can be read from " +
-                                 (ca_file.empty() ? "the system's store" : "'" + ca_file + "'") + ": " +
-                                 take_tls_error());
+  if (ca_file.empty()) {
+    if (SSL_CTX_set_default_verify_paths(context.get()) == 1) return context;
+    return fail(Code::usage, "no certificates can be read from the system's store: " + take_tls_error());
   }
-  return contexts_.emplace(ca_file, std::move(context)).first->second.get();
+  // Read by us: OpenSSL would wait for ever for a pipe that nobody writes to, and the loop with it.
+  const Result<std::string> text = runtime::read_regular_file(ca_file, "the certificates in", ca_file_bytes_max);
+  if (!text) return fail(Code::usage, text.error().detail);
+  if (!trust(context.get(), *text)) {
+    return fail(Code::usage, "no certificates can be read from '" + ca_file + "': " + take_tls_error());
+  }
+  ERR_clear_error();
+  return context;
+}
+
+}  // namespace
+
+Result<SSL_CTX*> TlsProfiles::get(const std::string& ca_file) {
+  runtime::FileStamp stamp;
+  if (!ca_file.empty())
+    stamp = runtime::stamp_of(ca_file);  // before it is read: what changes meanwhile is seen later
+  const auto found = profiles_.find(ca_file);
+  if (found != profiles_.end() && found->second.stamp == stamp) {
+    found->second.asked = ++asked_;
+    return found->second.context.get();
+  }
+  Result<SslContextPointer> context = make_context(ca_file);
+  if (!context) return tl::unexpected(context.error());
+  if (found == profiles_.end()) make_room();
+  Profile& profile = profiles_[ca_file];
+  profile = {*std::move(context), stamp, ++asked_};
+  return profile.context.get();
+}
+
+void TlsProfiles::make_room() {
+  if (profiles_.size() < profiles_max) return;
+  const auto oldest = std::min_element(profiles_.begin(), profiles_.end(), [](const auto& left, const auto& right) {
+    return left.second.asked < right.second.asked;
+  });
+  profiles_.erase(oldest);
 }
 
 Result<SslPointer> make_client(SSL_CTX* context, TlsReport& report) {

@@ -84,6 +84,8 @@ class FakeResource final : public Resource {
   struct Manner {
     Duration stops_after{};  ///< what it takes to end
     bool never_stops = false;
+    std::string reason;           ///< what it says of itself
+    bool tells_of_first = false;  ///< asks for a checkpoint after its first effect
     int revokes_at = 0;  ///< the effect at which it finds its lease ended and revokes the guard, as a sink may
   };
 
@@ -117,6 +119,7 @@ class FakeResource final : public Resource {
     Progress progress;
     progress.last_seq = seq_;
     progress.status = "flowing";
+    progress.reason = manner_.reason;
     progress.tally.messages = messages_;
     progress.first_message_at = first_;
     return progress;
@@ -127,7 +130,7 @@ class FakeResource final : public Resource {
     if (manner_.revokes_at != 0 && messages_ + 1 == manner_.revokes_at) grant_.guard->revoke();
     if (grant_.guard->holds(loop_.instant())) {  // S7: before each effect
       world_.act({loop_.instant(), grant_.id.value, actor_, grant_.guard->epoch(), ++seq_});
-      ++messages_;
+      if (++messages_ == 1 && manner_.tells_of_first) grant_.first_checkpoint();
       if (!first_) first_ = loop_.wall();
     }
     timer_ = loop_.call_after(std::chrono::milliseconds(20), [this] { act(); });

@@ -50,7 +50,8 @@ class Town {
   }
 
   Citizen& join(const std::string& name, std::size_t capacity = 1000,
-                const std::function<void(worker::WorkerOptions&)>& tune = {}) {
+                const std::function<void(worker::WorkerOptions&)>& tune = {}, VirtualLoop* home = nullptr,
+                VirtualLoop* second_home = nullptr) {
     VirtualLoop& loop = nodes.add();
     citizens_.push_back(std::unique_ptr<Citizen>(new Citizen{*this,
                                                              name,
@@ -72,13 +73,15 @@ class Town {
     options.terms = terms;
     options.max_connections = capacity;
     if (tune) tune(options);
+    std::vector<Loop*> homes{home != nullptr ? home : &loop};  // where its resources live
+    if (second_home != nullptr) homes.push_back(second_home);
     const std::string actor = options.name + "#" + options.incarnation;
     citizen.worker = std::make_unique<worker::Worker>(
-        std::move(options), loop, std::vector<Loop*>{&loop}, citizen.store,
-        [&citizen, actor](const Row& row, Loop& home) -> std::unique_ptr<Resource> {
+        std::move(options), loop, std::move(homes), citizen.store,
+        [&citizen, actor](const Row& row, Loop& loop_of_it) -> std::unique_ptr<Resource> {
           if (row.text(attribute::url) == "unusable") return nullptr;
           const std::string id = row.key.substr(key_prefix::connection.size());
-          return std::make_unique<FakeResource>(citizen.town.world, actor, home, citizen.manners[id]);
+          return std::make_unique<FakeResource>(citizen.town.world, actor, loop_of_it, citizen.manners[id]);
         },
         citizen.speaker, [&citizen] { citizen.ended = true; });
     citizen.worker->start();

@@ -18,6 +18,7 @@ class Owner final : public ws::Events {
   int batches = 0;
   std::vector<ws::Closed> closed;  ///< never more than one
   std::function<void()> when_open;
+  std::function<void()> when_before_read;
   std::function<void()> when_message;
   std::function<void()> when_batch_end;
   std::function<void()> when_closed;
@@ -25,6 +26,9 @@ class Owner final : public ws::Events {
   void on_open(const ws::Opened& opened_) override {
     opened = opened_;
     if (when_open) when_open();
+  }
+  void before_read() override {
+    if (when_before_read) when_before_read();
   }
   void on_message(const ws::Message& message) override {
     messages.push_back((message.binary ? "b:" : "t:") + std::string(message.data));

@@ -112,6 +112,29 @@ TEST_F(CliWorker, a_sink_that_cannot_be_is_told_in_one_line) {
   expect_one_line(program.run({"worker", "--sink", "ndjson:file"}), 1, "file");
 }
 
+TEST_F(CliWorker, ends_with_an_error_when_whoever_read_its_output_is_gone) {
+  auto worker = program.start({"worker", "--sink", "stdout", "--id", "w1", "--lease", "2s"});
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(program.file("holdfast.db")); }));
+  start_feed_and_add("a");
+  ASSERT_TRUE(worker->read_line(60s));
+  worker->close_output();
+  const auto exit = worker->wait(60s);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 1);
+  EXPECT_EQ(shown("a").at("lease").as_string(), "free");
+}
+
+TEST_F(CliWorker, too_few_open_files_are_told_as_that_and_not_as_a_fault_of_the_program) {
+  ASSERT_EQ(program.run({"init"}).code, 0);
+  for (const std::string limit : {"9", "10", "12", "14", "20"}) {
+    const auto ended = program.run_command({"sh", "-c", "ulimit -n " + limit + R"(; exec "$@")", "sh", program_file,
+                                            "worker", "--sink", "ndjson:messages"});
+    EXPECT_EQ(ended.code, 1) << limit << ": " << ended.err;
+    EXPECT_THAT(ended.err, testing::Not(HasSubstr("report it"))) << limit;
+  }
+}
+
 TEST_F(CliWorker, a_database_that_is_none_is_told_in_one_line) {
   program.write("notes.db", std::string(5000, 'x'));
   expect_one_line(program.run({"worker", "--sink", "stdout", "--store", "sqlite:notes.db"}), 1, "notes.db");

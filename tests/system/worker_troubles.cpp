@@ -35,6 +35,19 @@ TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hol
   expect_no_hole();
 }
 
+TEST_F(WorkerTroubles, one_that_may_open_few_files_takes_few_connections_and_leaves_the_rest_to_others) {
+  constexpr int connections = 24;
+  add_streams(connections, feed({"--streams", "24"}));
+  auto few = program.start_command({"sh", "-c", R"(ulimit -n 48; exec "$@")", "sh", program_file, "worker", "--id",
+                                    "few", "--lease", "2s", "--sink", "ndjson:out?fsync=never"});
+  ASSERT_TRUE(few);
+  ASSERT_TRUE(wait_until([&] { return flowing("few") >= 4; }));
+  EXPECT_LT(flowing("few"), std::size_t{connections});
+  runtime::Child other = worker("other");
+  ASSERT_TRUE(wait_until([&] { return flowing("few") + flowing("other") >= connections; }));
+  for (const Line& line : lines()) ASSERT_EQ(line.epoch, 1) << line.connection << " was taken and given back";
+}
+
 // A small file system of our own, in a mount namespace that ends with the process that keeps it.
 class WorkerOnASmallDisk : public WorkerTroubles {
  protected:

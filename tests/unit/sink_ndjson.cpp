@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "sink/buffered_sink.hpp"
-#include "sink/descriptor_output.hpp"
 #include "sink/make_sink.hpp"
 #include "sink/ndjson_output.hpp"
 #include "support/eventually.hpp"
@@ -264,6 +263,19 @@ TEST(NdjsonSink, after_a_failed_sync_everything_unacknowledged_is_written_again_
   ASSERT_TRUE(acknowledges(*sink, position));
   sink->close(0s);
   EXPECT_EQ(seqs(disk.survives()), (std::set<std::int64_t>{1, 2}));
+}
+
+TEST(NdjsonSink, a_folder_that_cannot_be_opened_for_want_of_descriptors_costs_neither_file_nor_record) {
+  MemoryDisk disk;
+  disk.fail_call = 4;  // open_new, write, sync, sync_folder
+  disk.fail_count = 1;
+  disk.fail_with = EMFILE;
+  auto sink = on_disk(disk, quick(Sync::always));
+  ASSERT_TRUE(acknowledges(*sink, write_one(*sink, 1)));
+  sink->close(0s);
+  EXPECT_EQ(disk.calls[MemoryDisk::Call::sync_folder], 2);
+  ASSERT_EQ(disk.files.size(), 1U);
+  EXPECT_EQ(seqs(disk.survives()), (std::set<std::int64_t>{1}));
 }
 
 TEST(NdjsonSink, says_what_is_wrong_while_it_is_and_tells_of_each_change) {
@@ -521,79 +533,6 @@ TEST(SinkSpec, nonsense_is_refused_with_one_sentence) {
   EXPECT_THAT(says("ndjson:d?buffer=1"), HasSubstr("between 64KiB"));
   EXPECT_FALSE(make_sink("ndjson:/no/such/parent/dir", "w", 1));
   EXPECT_FALSE(make_sink("ndjson:/dev/null", "w", 1));
-}
-
-// A descriptor that somebody else reads.
-
-class Pipe {
- public:
-  Pipe() { EXPECT_EQ(::pipe2(ends_, O_CLOEXEC), 0); }
-  ~Pipe() {
-    close_reader();
-    ::close(ends_[1]);
-  }
-  [[nodiscard]] int writer() const { return ends_[1]; }
-  void close_reader() {
-    if (ends_[0] >= 0) ::close(ends_[0]);
-    ends_[0] = -1;
-  }
-  [[nodiscard]] std::string read_some() const {
-    std::string text(65536, '\0');
-    const ssize_t got = ::read(ends_[0], text.data(), text.size());
-    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return text;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
-std::unique_ptr<BufferedSink> into(const Pipe& pipe, std::size_t high = 100'000) {
-  BufferedSinkOptions options = quick(Sync::never);
-  options.piece_bytes = DescriptorOutput::pipe_bytes;
-  options.high_water_bytes = high;
-  options.low_water_bytes = high / 4;
-  return std::make_unique<BufferedSink>(std::make_unique<DescriptorOutput>(pipe.writer()), options);
-}
-
-TEST(StdoutSink, writes_lines_and_acknowledges_them) {
-  const Pipe pipe;
-  auto sink = into(pipe);
-  ASSERT_TRUE(acknowledges(*sink, write_one(*sink, 1)));
-  EXPECT_EQ(seqs(pipe.read_some()), (std::set<std::int64_t>{1}));
-}
-
-TEST(StdoutSink, a_slow_reader_makes_it_behind_and_not_failed) {
-  const Pipe pipe;
-  auto sink = into(pipe);
-  std::int64_t written = 0;
-  Position position = 0;
-  while (!sink->behind() && written < 10'000) position = write_one(*sink, ++written, std::string(100, 'x'));
-  ASSERT_TRUE(sink->behind());
-  EXPECT_EQ(sink->failure(), std::nullopt);
-  std::string text;
-  while (std::count(text.begin(), text.end(), '\n') < written) text += pipe.read_some();
-  EXPECT_TRUE(acknowledges(*sink, position));
-  EXPECT_TRUE(eventually([&] { return !sink->behind(); }));
-  EXPECT_EQ(parse_lines(text).size(), static_cast<std::size_t>(written));
-}
-
-TEST(StdoutSink, a_reader_that_is_gone_is_a_failure) {
-  Pipe pipe;
-  auto sink = into(pipe);
-  pipe.close_reader();
-  const Position position = write_one(*sink, 1);
-  ASSERT_TRUE(eventually([&] { return sink->failure().has_value(); }));
-  EXPECT_THAT(sink->failure()->detail, HasSubstr("whoever read it is gone"));
-  EXPECT_LT(sink->acknowledged(), position);
-}
-
-TEST(StdoutSink, closing_does_not_wait_for_a_reader_that_never_reads) {
-  const Pipe pipe;
-  auto sink = into(pipe);
-  for (int i = 0; i < 2000; ++i) write_one(*sink, i, std::string(100, 'x'));
-  sink->close(10ms);
-  EXPECT_LT(sink->acknowledged(), 2000U);
 }
 
 }  // namespace

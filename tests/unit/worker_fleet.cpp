@@ -176,6 +176,30 @@ TEST_F(FleetTest, f14_whatever_is_thrown_out_of_a_resource_ends_the_worker_with_
   EXPECT_THAT(report(), HasSubstr("\"end\":\"failed\""));
 }
 
+TEST_F(FleetTest, what_is_asked_for_in_the_moment_of_its_end_or_later_does_nothing) {
+  make_table(1);
+  Fleet fleet(options());
+  fleet.holds([&](const Row&, Loop&) {
+    return std::make_unique<Calling>([&] {
+      // Some of these are still on their way when the first has ended it.
+      for (int i = 0; i < 1000; ++i) fleet.stop();
+    });
+  });
+  const auto result = fleet.run();
+  ASSERT_TRUE(result) << result.error().detail;
+  EXPECT_EQ(result->end, Report::End::stopped);
+  fleet.stop();
+  fleet.drain();
+}
+
+TEST_F(FleetTest, a_name_that_no_row_can_carry_is_refused) {
+  FleetOptions wrong = options();
+  wrong.id = "w\xFF";
+  Fleet fleet(std::move(wrong));
+  fleet.on_message([](const Record&) {});
+  EXPECT_EQ(fleet.run().error().code, Code::usage);
+}
+
 TEST_F(FleetTest, runs_once) {
   make_table(0);
   Fleet fleet(options());

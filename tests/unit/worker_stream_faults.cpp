@@ -248,6 +248,53 @@ TEST(Faults, f39_while_the_sink_is_behind_the_socket_is_not_read) {
   EXPECT_EQ(rig.status(), "flowing");
 }
 
+TEST(Faults, f39_a_sink_that_others_have_filled_is_noticed_before_the_next_read) {
+  StreamRig rig;
+  rig.start_open();
+  rig.sink.set_behind(true);
+  rig.net.peer().events->before_read();
+  EXPECT_TRUE(rig.net.peer().paused);
+  EXPECT_EQ(rig.status(), "paused");
+  rig.sink.set_behind(false);
+  rig.loop.settle();
+  EXPECT_FALSE(rig.net.peer().paused);
+}
+
+TEST(Stream, the_first_checkpoint_of_a_rows_life_is_brought_about_and_told_once) {
+  StreamRig rig;
+  int told = 0;
+  rig.stream->start({ConnectionId("a"), StreamRig::row(StreamRig::with_seq()), rig.guard, [&] { ++told; }});
+  rig.net.open();
+  rig.net.receive("no number");
+  rig.loop.settle();
+  EXPECT_EQ(rig.sink.flushes, 0U) << "there is nothing to be checkpointed yet";
+  rig.net.receive_seq(4);
+  rig.loop.settle();
+  EXPECT_EQ(rig.sink.flushes, 1U);
+  EXPECT_EQ(told, 0) << "not before it is safe (S9)";
+  rig.sink.acknowledge_all();
+  rig.loop.settle();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(rig.last_seq(), 4);
+  rig.net.receive_seq(5);
+  rig.sink.acknowledge_all();
+  rig.loop.settle();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(rig.sink.flushes, 1U);
+}
+
+TEST(Stream, a_row_that_has_a_checkpoint_is_checkpointed_with_its_renewals) {
+  StreamRig rig;
+  int told = 0;
+  rig.stream->start({ConnectionId("a"), StreamRig::row(StreamRig::with_seq(), 3), rig.guard, [&] { ++told; }});
+  rig.net.open();
+  rig.net.receive_seq(4);
+  rig.sink.acknowledge_all();
+  rig.loop.settle();
+  EXPECT_EQ(told, 0);
+  EXPECT_EQ(rig.sink.flushes, 0U);
+}
+
 TEST(Faults, f39_a_sink_that_caught_up_just_before_the_stream_began_to_wait_is_not_waited_for_for_ever) {
   StreamRig rig;
   rig.start_open();

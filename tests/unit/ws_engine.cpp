@@ -296,6 +296,42 @@ TEST_F(WsEngine, f39_a_paused_connection_reads_nothing_and_holds_the_server_back
   ASSERT_TRUE(wait_messages(sent / message.size()));
 }
 
+TEST_F(WsEngine, f39_owners_are_asked_before_each_read_so_many_connections_bring_no_more_than_one_read_does) {
+  constexpr std::size_t connections = 20;
+  constexpr std::size_t each = 100;
+  bool full = false;
+  std::size_t taken = 0;
+  std::vector<std::unique_ptr<Owner>> owners;
+  std::vector<RawPeer> peers;
+  for (std::size_t i = 0; i < connections; ++i) {
+    owners.push_back(std::make_unique<Owner>());
+    Owner* own = owners.back().get();
+    own->connection = engine->connect(options(), *own);
+    peers.push_back(server.accept());
+    peers.back().upgrade();
+    ASSERT_TRUE(run_until(loop, [&] { return own->opened.has_value(); }));
+    own->when_before_read = [&full, own] {
+      if (full) own->connection->pause();
+    };
+    own->when_message = [&full, &taken] {
+      full = true;  // as a sink whose buffer is full
+      ++taken;
+    };
+  }
+  std::string bytes;
+  for (std::size_t i = 0; i < each; ++i) bytes += frame(0x81, std::string(1000, 'x'));
+  for (RawPeer& peer : peers) ASSERT_EQ(peer.send_some(bytes), bytes.size());
+  ASSERT_TRUE(run_until(loop, [&] { return taken > 0; }));
+  run_for(loop, 100ms);
+  EXPECT_LE(taken, each) << "those of one connection";
+  full = false;
+  for (const auto& own : owners) {
+    own->when_message = [&taken] { ++taken; };
+    own->connection->resume();
+  }
+  EXPECT_TRUE(run_until(loop, [&] { return taken == connections * each; })) << "and nothing was left out";
+}
+
 TEST_F(WsEngine, while_paused_liveness_rests_and_it_starts_again_on_resume) {
   ConnectOptions with = options();
   with.limits.ping_every = 20ms;

@@ -1,11 +1,13 @@
 // wss://: who is trusted, for which name, and what the owner is told when it is not so (F40).
 #include <openssl/ssl.h>
+#include <sys/stat.h>
 
 #include <string>
 
 #include "support/certificates.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/ws_engine_test.hpp"
+#include "ws/tls.hpp"
 
 namespace holdfast::ws {
 namespace {
@@ -75,6 +77,35 @@ TEST_F(WsTls, messages_pings_and_the_close_handshake_go_through_tls) {
   EXPECT_TRUE(peer.receive_end());
   peer.close();
   EXPECT_TRUE(wait_gone());
+}
+
+TEST_F(WsTls, a_file_of_certificates_that_is_a_pipe_is_refused_and_not_waited_for) {
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ConnectOptions with = secure("feed.example");
+  with.ca_file = pipe;
+  connect(with);
+  EXPECT_TRUE(has(trouble(), "it is no regular file"));
+}
+
+TEST_F(WsTls, a_file_of_certificates_that_was_replaced_is_read_again) {
+  EXPECT_TRUE(handshake("feed.example", {.names = "DNS:feed.example"}));
+  owner.connection.reset();
+  const Authority successor;
+  successor.write(ca_file);
+  owner.closed.clear();
+  EXPECT_TRUE(handshake(secure("feed.example"), successor.server({.names = "DNS:feed.example"})));
+}
+
+TEST_F(WsTls, however_many_files_of_certificates_there_are_few_are_kept) {
+  TlsProfiles profiles;
+  for (std::size_t i = 0; i < TlsProfiles::profiles_max + 5; ++i) {
+    const std::string file = folder.file("ca" + std::to_string(i));
+    authority.write(file);
+    ASSERT_TRUE(profiles.get(file));
+  }
+  EXPECT_EQ(profiles.size(), TlsProfiles::profiles_max);
+  EXPECT_TRUE(profiles.get(folder.file("ca0"))) << "one that has gone is read again";
 }
 
 TEST_F(WsTls, speaks_tls_1_2_too_and_nothing_older) {
