@@ -195,7 +195,7 @@ TEST_F(SqliteStore, a_lock_held_past_the_deadline_is_throttled_and_the_write_doe
   Asking store(open_initialized(), loop_);
   Raw other(path_);
   other.run("BEGIN IMMEDIATE");
-  const RowReply reply = store.update({"k", {Change::set("x", 1)}, {}}, 50ms);
+  const RowReply reply = store.update({"k", {Change::set("x", 1)}, {}}, 1s);
   EXPECT_EQ(reply.outcome, Outcome::throttled);
   EXPECT_EQ(reply.error.code, Code::unavailable);
   EXPECT_THAT(reply.error.detail, HasSubstr("write lock"));
