@@ -128,8 +128,8 @@ TEST_F(CliWorker, ends_with_an_error_when_whoever_read_its_output_is_gone) {
 TEST_F(CliWorker, too_few_open_files_are_told_as_that_and_not_as_a_fault_of_the_program) {
   ASSERT_EQ(program.run({"init"}).code, 0);
   for (const std::string limit : {"9", "10", "12", "14", "20"}) {
-    const auto ended = program.run_command({"sh", "-c", "ulimit -n " + limit + R"(; exec "$@")", "sh", program_file,
-                                            "worker", "--sink", "ndjson:messages"});
+    const auto ended = program.run_command({"sh", "-c", "ulimit -n " + limit + R"(; exec "$@")", "sh",
+                                            test::program_file, "worker", "--sink", "ndjson:messages"});
     EXPECT_EQ(ended.code, 1) << limit << ": " << ended.err;
     EXPECT_THAT(ended.err, testing::Not(HasSubstr("report it"))) << limit;
   }
