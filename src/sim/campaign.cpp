@@ -112,8 +112,9 @@ Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progres
   Sum sum;
   for (std::uint64_t seed = campaign.first; seed <= campaign.last; ++seed) {
     const Plan plan = draw_plan(seed, campaign.scenario, campaign.cuts);
-    const Result result = simulate(plan);
+    const Result result = simulate(plan, 0, campaign.judges_histories);
     ++sum.seeds;
+    sum.recorded += result.recorded;
     sum.steps += result.steps;
     sum.events += result.events;
     sum.hash = seed_of(sum.hash ^ result.hash, "sum");
@@ -128,10 +129,10 @@ Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progres
     if (result.violation) {
       sum.broken_seed = seed;
       sum.first_violation = *result.violation;
-      if (campaign.shrinks) {
+      if (campaign.shrinks && result.violation->rule != "history") {
         sum.broken = shrink(plan, campaign.cuts, result);
       } else {
-        sum.broken = Shrunk{plan, campaign.cuts, simulate(plan, tail_most), 0};
+        sum.broken = Shrunk{plan, campaign.cuts, simulate(plan, tail_most, campaign.judges_histories), 0};
       }
       return sum;
     }

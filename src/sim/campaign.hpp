@@ -31,12 +31,14 @@ struct Campaign {
   std::optional<Scenario> scenario;
   Cuts cuts;
   bool shrinks = true;
+  bool judges_histories = false;
 };
 struct Sum {
   std::uint64_t seeds = 0;
   std::uint64_t steps = 0;
   std::uint64_t events = 0;
-  std::uint64_t hash = 0;  ///< of all runs' hashes, in order
+  std::uint64_t recorded = 0;  ///< operations that the checkers of histories judged
+  std::uint64_t hash = 0;      ///< of all runs' hashes, in order
   Duration virtual_time{};
   Duration longest_to_come_well{};
   std::vector<std::uint64_t> by_scenario = std::vector<std::uint64_t>(scenarios_count);

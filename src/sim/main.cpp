@@ -30,6 +30,7 @@ struct Options {
   bool nightly = false;
   bool no_shrink = false;
   bool quiet = false;
+  bool histories = false;
 };
 
 std::string list_of_scenarios() {
@@ -52,6 +53,8 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--without", options.without, "Faults to leave out, by name")->delimiter(',');
   app.add_flag("--nightly", options.nightly, "20,000 seeds; fails, too, where a rare path was never reached");
   app.add_flag("--no-shrink", options.no_shrink, "Do not look for a shorter trace of a broken rule");
+  app.add_flag("--histories", options.histories,
+               "Also record every update and have the checkers of histories judge it (slow)");
   app.add_flag("--quiet", options.quiet, "No progress, no tables: only what is broken");
   app.add_option("--json", options.json, "Also write what came out to this file");
   app.add_option("--commit", options.commit, "What to call the code in reports")->group("");
@@ -97,6 +100,7 @@ std::string fill(sim::Campaign& campaign, const Options& options) {
   if (options.processes > 0) campaign.cuts.processes = options.processes;
   if (options.connections > 0) campaign.cuts.connections = options.connections;
   campaign.shrinks = !options.no_shrink;
+  campaign.judges_histories = options.histories;
   if (options.lease > 0) {
     LeaseOptions lease;
     lease.lease = *campaign.cuts.lease;

@@ -23,7 +23,6 @@ enum class Mark : std::uint8_t {
   epoch_two_behind,    ///< an owner still tried to write two epochs after its own
   lost_taken_over,     ///< a loss, by its reason
   lost_belief_expired,
-  lost_row_missing,
   ended_stopped,
   ended_drained,
   ended_sink_failed,
@@ -55,7 +54,6 @@ enum class Mark : std::uint8_t {
   taken_from_plain,             ///< a lease of a plain worker ran out or was given back and was taken
   taken_by_plain,               ///< the other way round
   outage_outlived,              ///< the store was away for longer than a lease
-  stale_hint,                   ///< a look showed a row as it no longer was
   tombstone_revived,            ///< a removed connection was added again
   believers_changed_in_outage,  ///< a belief ended while the store was away
 };

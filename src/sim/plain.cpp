@@ -26,6 +26,12 @@ PlainWorker::PlainWorker(Surroundings around, std::size_t place)
     return fate;
   };
   hooks.reachable = [&world = world_] { return !world.outage; };
+  if (around_.recorder != nullptr) {
+    hooks.asked = [this](const store::Request& request) { around_.recorder->asked(name_, request, world_.now()); };
+    hooks.answered = [this](const store::Request& request, const store::Answer& answer, bool late) {
+      if (!late) around_.recorder->answered(request, answer, world_.now());
+    };
+  }
   store_ = std::make_unique<SimStore>(around_.table, loop_, world_.loop, number_, std::move(hooks), false);
   loop_.post([this] { turn(); });
 }

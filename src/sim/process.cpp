@@ -30,6 +30,7 @@ std::string incarnation_of(Random& random) {
 Process::Process(Surroundings around, std::size_t place, std::uint64_t run)
     : world_(around.world),
       rules_(around.rules),
+      recorder_(around.recorder),
       place_(place),
       random_(seed_of(world_.plan.seed, "process", run)),
       log_(runtime::LogLevel::info, [this](runtime::LogLevel, std::string_view line) { heard(line); }),
@@ -200,12 +201,14 @@ SimStore::Hooks Process::hooks() {
   hooks.reachable = [&world = world_] { return !world.outage; };
   hooks.asked = [this](const store::Request& request) {
     if (const auto* update = std::get_if<Update>(&request)) rules_.asked(number_, *update);
+    if (recorder_ != nullptr) recorder_->asked(rules_.process(number_).owner, request, world_.now());
   };
   // Kept by what is under way when this process has died.
-  hooks.answered = [&rules = rules_, number = number_](const store::Request& request, const store::Answer& answer,
-                                                       bool late) {
+  hooks.answered = [&rules = rules_, &world = world_, recorder = recorder_, number = number_](
+                       const store::Request& request, const store::Answer& answer, bool late) {
     const auto* update = std::get_if<Update>(&request);
     if (update != nullptr) rules.answered(number, *update, std::get<RowReply>(answer), late);
+    if (recorder != nullptr && !late) recorder->answered(request, answer, world.now());
   };
   return hooks;
 }

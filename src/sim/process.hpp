@@ -9,6 +9,7 @@
 
 #include "runtime/log.hpp"
 #include "sim/node_loop.hpp"
+#include "sim/recorder.hpp"
 #include "sim/rules.hpp"
 #include "sim/sink.hpp"
 #include "sim/store.hpp"
@@ -25,6 +26,7 @@ struct Surroundings {
   Rules& rules;
   std::shared_ptr<SimTable> table;
   std::vector<Upstream>& upstreams;
+  Recorder* recorder = nullptr;  ///< null: histories are not recorded
 };
 
 /// One run of one worker: the production shells on simulated loops, store, network and sink. Destroying it is a
@@ -72,6 +74,7 @@ class Process {
 
   World& world_;
   Rules& rules_;
+  Recorder* const recorder_;
   const std::size_t place_;
   std::int16_t number_ = -1;
   NodeClock clock_;

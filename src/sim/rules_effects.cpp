@@ -90,7 +90,6 @@ void Rules::told_to_stop(std::int16_t process, std::int32_t connection, Epoch ep
       }
       break;
     case LossReason::row_missing:
-      world_.marks.hit(Mark::lost_row_missing);
       if (at.row.exists) broken("S6", who(process) + " says that the row is missing, but it is there", connection);
       break;
     case LossReason::stopped:

@@ -17,18 +17,20 @@ constexpr std::size_t trace_keep = 200'000;
 
 class Simulation {
  public:
-  Simulation(const Plan& plan, std::size_t tail_most)
+  Simulation(const Plan& plan, std::size_t tail_most, bool judge_history)
       : world_(plan, tail_most == 0 ? 0 : trace_keep),
         rules_(world_),
         table_(std::make_shared<SimTable>()),
         upstreams_(make_upstreams()),
-        around_{world_, rules_, table_, upstreams_},
+        recorder_(judge_history ? std::make_unique<Recorder>() : nullptr),
+        around_{world_, rules_, table_, upstreams_, recorder_.get()},
         people_(around_),
         nemesis_(around_, people_),
         index_random_(seed_of(plan.seed, "index")),
         tail_most_(tail_most) {
     table_->watch([this](const Update& update, const RowReply& reply, const Origin& origin) {
       rules_.carried_out(update, reply, origin);
+      if (recorder_) record(update, reply, origin);
     });
     if (plan.on(Fault::stale_index)) table_->let_index_lag([this] { return index_lag(); });
   }
@@ -37,6 +39,9 @@ class Simulation {
     people_.add_all();
     nemesis_.start();
     if (run_until(Timeline::start + world_.plan.duration) && come_well()) all_drain();
+    if (recorder_ && !rules_.violation()) {
+      if (const Verdict verdict = recorder_->judge(); !verdict.good()) rules_.broken("history", verdict.words, -1);
+    }
     return result();
   }
 
@@ -45,6 +50,10 @@ class Simulation {
     std::vector<Upstream> all;
     for (std::size_t i = 0; i < world_.plan.connections; ++i) all.emplace_back(world_, static_cast<std::int32_t>(i));
     return all;
+  }
+  void record(const Update& update, const RowReply& reply, const Origin& origin) {
+    if (origin.process < 0) recorder_->carried_out("people", update, reply, world_.now());
+    if (origin.again) recorder_->copied(rules_.process(origin.process).owner, update, origin.sent_truth);
   }
   Duration index_lag() {
     if (!world_.strikes(Fault::stale_index, index_random_)) return index_random_.between(0ms, 20ms);
@@ -151,6 +160,7 @@ class Simulation {
     result.virtual_time = world_.now() - Timeline::start;
     result.well_after = well_after_;
     result.injected = world_.injected;
+    if (recorder_) result.recorded = recorder_->history().size();
     if (result.violation && tail_most_ > 0) {
       for (const Happening& one : world_.trace.last(result.violation->connection, tail_most_)) {
         result.tail.push_back(describe(one));
@@ -165,6 +175,7 @@ class Simulation {
   Rules rules_;
   std::shared_ptr<SimTable> table_;
   std::vector<Upstream> upstreams_;
+  std::unique_ptr<Recorder> recorder_;
   Surroundings around_;
   People people_;
   Nemesis nemesis_;
@@ -176,8 +187,8 @@ class Simulation {
 
 }  // namespace
 
-Result simulate(const Plan& plan, std::size_t tail_most) {
-  return Simulation(plan, tail_most).run();
+Result simulate(const Plan& plan, std::size_t tail_most, bool judge_history) {
+  return Simulation(plan, tail_most, judge_history).run();
 }
 
 }  // namespace holdfast::sim

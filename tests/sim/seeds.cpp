@@ -59,6 +59,20 @@ TEST(Seeds, the_same_seed_gives_the_same_run_and_another_one_another) {
   EXPECT_NE(once.hash, other.hash);
 }
 
+TEST(Seeds, have_histories_that_the_checkers_accept) {
+  std::size_t recorded = 0;
+  for (const Scenario scenario : {Scenario::crashes, Scenario::outage, Scenario::plain, Scenario::clocks_beyond}) {
+    Cuts cuts;
+    cuts.connections = 3;
+    cuts.duration = 2min;
+    const Result result = simulate(draw_plan(11, scenario, cuts), 0, /*judge_history=*/true);
+    EXPECT_FALSE(result.violation) << name_of(scenario) << ": " << result.violation->rule << ": "
+                                   << result.violation->what;
+    recorded += result.recorded;
+  }
+  EXPECT_GT(recorded, 300U);
+}
+
 std::string hash_in_another_process() {
   runtime::SpawnOptions options;
   options.arguments = {test::simulator_file, "--seeds", "1..6", "--json", "/dev/stdout", "--quiet"};
