@@ -62,6 +62,8 @@ inline constexpr std::string_view expires_at = "lease_expires_at_ms";
 inline constexpr std::string_view owner = "lease_owner";
 inline constexpr std::string_view epoch = "lease_epoch";
 inline constexpr std::string_view attempt = "lease_attempt";
+/// The number of the latest renewal under this epoch: it tells a late duplicate of an older one (docs/adr/0017).
+inline constexpr std::string_view renewal = "lease_renewal";
 inline constexpr std::string_view url = "ws_url";
 inline constexpr std::string_view last_seq = "last_seq";
 inline constexpr std::string_view options = "options";

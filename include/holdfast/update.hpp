@@ -27,6 +27,8 @@ struct Condition {
   static Condition row_missing();
   static Condition exists(std::string_view attribute);
   static Condition not_exists(std::string_view attribute);
+  /// Not there, or null: other programs write null where we write nothing.
+  static Condition absent(std::string_view attribute);
   static Condition is(std::string_view attribute, Compare compare, Value value);
   static Condition equals(std::string_view attribute, Value value);
   bool operator==(const Condition&) const = default;

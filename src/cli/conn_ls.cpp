@@ -29,6 +29,20 @@ std::string as_json(const std::vector<Row>& rows, WallTime now) {
   return text + "]\n";
 }
 
+// What only people can mend, below the table: a line each.
+std::string problems(const std::vector<Row>& rows, WallTime now) {
+  constexpr std::size_t told_max = 10;
+  std::string text;
+  std::size_t count = 0;
+  for (const Row& row : rows) {
+    const std::string id = id_of(row).value_or(row.key);
+    const std::string problem = problem_of(row, id, now);
+    if (!problem.empty() && count++ < told_max) text += one_line(id + ": " + problem) + '\n';
+  }
+  if (count > told_max) text += "... and " + std::to_string(count - told_max) + " more: see 'conn ls --json'\n";
+  return text.empty() ? text : '\n' + text;
+}
+
 std::string as_table(const std::vector<Row>& rows, WallTime now, std::size_t columns) {
   if (rows.empty()) return "no connections: add one with 'holdfast conn add'\n";
   std::vector<ConnectionView> views;
@@ -55,7 +69,7 @@ std::string as_table(const std::vector<Row>& rows, WallTime now, std::size_t col
     if (reasons) cells.push_back(one_line(view.reason));
     table.add(std::move(cells));
   }
-  return reasons ? table.render(columns) : table.render();
+  return (reasons ? table.render(columns) : table.render()) + problems(rows, now);
 }
 
 Result<std::string> listing(StoreSession& store, const ListSettings& settings) {

@@ -36,6 +36,7 @@ std::string as_lines(const Row& row, WallTime now) {
   for (const auto& [name, value] : shown_options(row)) {
     line("option", name + " = " + store::to_json(value));
   }
+  if (!view.problem.empty()) line("problem", view.problem);
   if (view.desired_state != state::removed) {
     const auto options = worker::StreamOptions::from_row(row);
     if (!options) line("problem", options.error().detail);

@@ -28,7 +28,7 @@ struct Told {
 Result<Told> bring(StoreSession& store, Row row, Wanted wanted, std::optional<WallTime> forget_at) {
   const std::string id = id_of(row).value_or(row.key);
   for (int tries = 0; tries < 5; ++tries) {
-    const Step step = step_to(wanted, row, forget_at);
+    const Step step = step_to(wanted, row, forget_at, store.wall());
     if (step.kind == Step::Kind::refuse) return fail(Code::not_found, "connection '" + id + "' " + step.words);
     if (step.kind == Step::Kind::nothing) return Told{step.words, false};
     auto written = store.update(step.update);
@@ -66,7 +66,7 @@ Result<void> run_state(const StateSettings& settings, Wanted wanted) {
     ++counts[told->words];
     std::string line;
     if (rows->size() <= lines_max) line = id + ' ' + told->words;
-    if (told->repaired) line = id + ' ' + told->words + ", repaired: workers could not find it";
+    if (told->repaired) line = id + ' ' + told->words + ", repaired: workers could not take it";
     if (line.empty()) continue;
     if (auto printed = print(line + '\n'); !printed) return printed;
   }
@@ -91,7 +91,7 @@ void add_state_command(Setup setup, const CommandText& text, Wanted wanted) {
 void add_conn_start(Setup setup) {
   add_state_command(setup,
                     {.name = "start",
-                     .description = "have connections held; repairs rows that workers cannot find",
+                     .description = "have connections held; repairs rows that workers cannot find or claim",
                      .example = "conn start 'btc*'",
                      .exit_codes = "there is no such connection, or the table is not to be had"},
                     Wanted::started);

@@ -1,7 +1,10 @@
 #include "cli/connections.hpp"
 
 #include <algorithm>
+#include <variant>
 
+#include "core/lease_write.hpp"
+#include "core/number.hpp"
 #include "runtime/units.hpp"
 #include "store/json.hpp"
 #include "worker/stream_options.hpp"
@@ -14,6 +17,10 @@ using namespace std::chrono_literals;
 
 // How far the clocks of those who write leases may be from ours before we count one as over.
 constexpr auto clock_allowance = 5s;
+// Longer leases are allowed, but rare.
+constexpr auto far_ahead = 10min;
+// More does not fit into a Duration.
+constexpr auto shown_max = 24h * 365 * 200;
 
 std::int64_t in_ms(WallTime time) {
   return time.time_since_epoch().count();
@@ -21,6 +28,19 @@ std::int64_t in_ms(WallTime time) {
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
+}
+
+// Also where it is no text: somebody meant something by it.
+std::string owner_of(const Row& row) {
+  const Value* owner = row.find(attribute::owner);
+  if (is_absent(owner)) return {};
+  return owner->as_string() != nullptr ? *owner->as_string() : store::to_json(*owner);
+}
+
+// Until an expiry, by our clock: never more than fits into a Duration.
+std::chrono::milliseconds until(std::int64_t expires_at_ms, WallTime now) {
+  const std::int64_t most = std::chrono::milliseconds(shown_max).count();
+  return std::chrono::milliseconds(std::clamp(expires_at_ms, in_ms(now) - most, in_ms(now) + most) - in_ms(now));
 }
 
 Condition in_state(std::string_view name) {
@@ -49,19 +69,56 @@ bool lacks_expiry(const Row& row) {
   return expiry == nullptr || expiry->as_int() == nullptr;
 }
 
-Step start(const Row& row) {
+// Changes an attribute to what it should be, if it is still as it was seen.
+void mend(Step& step, const Row& row, std::string_view name, Value value) {
+  const Value* seen = row.find(name);
+  step.repaired = true;
+  step.update.condition =
+      step.update.condition && (seen == nullptr ? Condition::not_exists(name) : Condition::equals(name, *seen));
+  step.update.changes.push_back(Change::set(name, std::move(value)));
+}
+
+// S3: what can be read as a number goes on from it. What is none says nothing about the epochs that were given out:
+// the time in milliseconds is above whatever was reached by counting. Nothing where a successor would be too large.
+std::optional<std::int64_t> mended_epoch(const Value& seen, WallTime now) {
+  const auto number = whole_number(seen, Fraction::rounded_up);
+  const std::string* text = seen.as_string();
+  const bool digits = text != nullptr && !text->empty() && std::all_of(text->begin(), text->end(), is_digit);
+  const bool too_large = !number && (digits || std::holds_alternative<double>(seen.data()));
+  if (too_large || number == INT64_MAX) return std::nullopt;
+  return number && *number >= 0 ? *number : in_ms(now);
+}
+
+// F21, and what keeps claims from succeeding (damage_of). An owner becomes a text, so that it stays an owner until
+// its lease ends; an expiry that can be read as one is kept, since somebody may hold by it (S1). False: it cannot be.
+bool repair(Step& step, const Row& row, WallTime now) {
+  if (lacks_expiry(row)) {
+    const Value* expiry = row.find(attribute::expires_at);
+    const auto number = expiry == nullptr ? std::nullopt : whole_number(*expiry, Fraction::rounded_up);
+    mend(step, row, attribute::expires_at, number.value_or(0));
+  }
+  const Value* owner = row.find(attribute::owner);
+  if (!is_absent(owner) && owner->as_string() == nullptr) {
+    mend(step, row, attribute::owner, owner_of(row));
+  }
+  const Value* epoch = row.find(attribute::epoch);
+  if (is_absent(epoch)) return true;
+  const auto mended = mended_epoch(*epoch, now);
+  if (mended && Value(*mended) != *epoch) mend(step, row, attribute::epoch, *mended);
+  return mended.has_value();
+}
+
+Step start(const Row& row, WallTime now) {
   Step step{.kind = Step::Kind::write, .update = {row.key, {}, unmoved(row)}, .words = "started"};
   if (row.text(attribute::desired_state) != state::started) {
     step.update.changes.push_back(Change::set(attribute::desired_state, state::started));
   }
   if (row.find(attribute::desired_state) == nullptr) step.repaired = true;
-  if (lacks_expiry(row)) {
-    step.repaired = true;
-    const Value* expiry = row.find(attribute::expires_at);
-    step.update.condition =
-        step.update.condition && (expiry == nullptr ? Condition::not_exists(attribute::expires_at)
-                                                    : Condition::equals(attribute::expires_at, *expiry));
-    step.update.changes.push_back(Change::set(attribute::expires_at, 0));
+  if (!repair(step, row, now)) {
+    return {.kind = Step::Kind::refuse,
+            .words =
+                "has an epoch that no higher one can follow, so nobody can claim it: remove it, and add it under "
+                "another name"};
   }
   if (step.update.changes.empty()) return {.kind = Step::Kind::nothing, .words = "is started already"};
   return step;
@@ -124,7 +181,7 @@ Update add_connection(std::string_view id, const Attributes& stream, bool stoppe
   // One that was removed is taken back only when its last holder is surely gone: it would go on under the new URL
   // with the old last_seq.
   update.condition = Condition::row_missing() ||
-                     (in_state(state::removed) && (Condition::not_exists(attribute::expires_at) ||
+                     (in_state(state::removed) && (Condition::absent(attribute::expires_at) ||
                                                    Condition::is(attribute::expires_at, Compare::less, over)));
   update.changes = {Change::set(attribute::desired_state, stopped ? state::stopped : state::started),
                     Change::set(attribute::expires_at, 0), Change::set_if_absent(attribute::epoch, 0)};
@@ -147,23 +204,25 @@ Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, W
   const std::string name(id);
   if (row && row->text(attribute::desired_state) == state::removed) {
     const ConnectionView view = view_of(*row, now);
-    const auto wait = WallTime(std::chrono::milliseconds(view.expires_at_ms)) + clock_allowance - now;
-    return {Code::unavailable, "connection '" + name + "' was removed, but " + view.owner +
-                                   " may still hold it: add it again in " + runtime::describe_duration(wait)};
+    const auto wait = until(view.expires_at_ms, now) + clock_allowance;
+    return {Code::unavailable,
+            "connection '" + name + "' was removed, but " + view.owner + " may still hold it: add it again in " +
+                runtime::describe_duration(wait) +
+                (is_far_ahead(*row, now) ? ", or free it with 'holdfast conn release " + name + "'" : "")};
   }
   return {Code::unavailable, "connection '" + name +
                                  "' exists already: change it with --replace, or remove it with " +
                                  "'holdfast conn rm " + name + "' first"};
 }
 
-Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at) {
+Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at, WallTime now) {
   if (row.text(attribute::desired_state) == state::removed) {
     if (wanted == Wanted::removed) return {.kind = Step::Kind::nothing, .words = "is removed already"};
     return {.kind = Step::Kind::refuse, .words = "was removed: add it again with 'holdfast conn add'"};
   }
   switch (wanted) {
     case Wanted::started:
-      return start(row);
+      return start(row, now);
     case Wanted::stopped:
       return stop(row);
     case Wanted::removed:
@@ -172,21 +231,47 @@ Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at) {
   return {};
 }
 
+Step release(const Row& row, Duration lease, WallTime now) {
+  const std::string owner = owner_of(row);
+  const WallTime soon = now + std::chrono::ceil<std::chrono::milliseconds>(lease);
+  const std::int64_t expiry = row.number(attribute::expires_at);
+  if (owner.empty() || expiry == 0) return {.kind = Step::Kind::nothing, .words = "is free already"};
+  if (expiry <= in_ms(soon)) {
+    return {.kind = Step::Kind::nothing,
+            .words = in_ms(now) >= expiry ? "is free already: its lease has ended"
+                                          : "is free soon: " + view_of(row, now).lease_words};
+  }
+  Step step{.kind = Step::Kind::write};
+  step.update.key = row.key;
+  step.update.condition = Condition::row_exists() &&
+                          Condition::equals(attribute::owner, *row.find(attribute::owner)) &&
+                          Condition::equals(attribute::expires_at, expiry);
+  step.update.changes = {Change::set(attribute::expires_at, in_ms(soon))};
+  step.words = "is free in " + runtime::describe_duration(lease) + ", unless " + owner + " renews it before";
+  return step;
+}
+
+bool is_far_ahead(const Row& row, WallTime now) {
+  return !owner_of(row).empty() && row.number(attribute::expires_at) > in_ms(now + far_ahead);
+}
+
 ConnectionView view_of(const Row& row, WallTime now) {
   ConnectionView view;
   view.id = id_of(row).value_or(row.key);
   view.desired_state = row.text(attribute::desired_state);
   view.url = row.text(attribute::url);
-  view.owner = row.text(attribute::owner);
-  view.epoch = row.number(attribute::epoch);
-  view.last_seq = row.number(attribute::last_seq);
+  view.owner = owner_of(row);
+  const Value* epoch = row.find(attribute::epoch);
+  view.epoch = is_absent(epoch) ? 0 : whole_number(*epoch).value_or(0);
+  view.last_seq = last_seq_of(row).value_or(0);
   view.expires_at_ms = row.number(attribute::expires_at);
+  view.problem = problem_of(row, view.id, now);
   if (view.owner.empty() || view.expires_at_ms == 0) {
     view.owner.clear();
     view.lease_words = lacks_expiry(row) ? "not in the index" : "free";
     return view;
   }
-  const auto left = std::chrono::milliseconds(view.expires_at_ms) - now.time_since_epoch();
+  const auto left = until(view.expires_at_ms, now);
   view.lease = left > 0ms ? ConnectionView::Lease::held : ConnectionView::Lease::expired;
   const std::string amount = runtime::describe_duration(left);
   if (view.lease == ConnectionView::Lease::held) {
@@ -198,6 +283,21 @@ ConnectionView view_of(const Row& row, WallTime now) {
     view.lease_words = "expired " + amount + " ago";
   }
   return view;
+}
+
+std::string problem_of(const Row& row, std::string_view id, WallTime now) {
+  const std::string name(id);
+  const bool wanted = row.text(attribute::desired_state) == state::started;
+  if (const auto damage = damage_of(row); damage && wanted) {
+    return "cannot be claimed: " + *damage + "; 'holdfast conn start " + name + "' repairs it";
+  }
+  if (lacks_expiry(row) && wanted) return "workers cannot find it: 'holdfast conn start " + name + "' repairs it";
+  if (is_far_ahead(row, now)) {
+    return "its lease ends far in the future: if " + owner_of(row) + " is dead, 'holdfast conn release " + name +
+           "' frees it";
+  }
+  if (!last_seq_of(row)) return "last_seq is " + describe(*row.find(attribute::last_seq)) + ": set it to a number";
+  return {};
 }
 
 bool natural_less(std::string_view left, std::string_view right) {

@@ -39,11 +39,20 @@ struct Step {
   Kind kind = Kind::nothing;
   Update update;
   std::string words;      ///< "started", "is stopped already", …
-  bool repaired = false;  ///< the row lacked what the index needs (F21)
+  bool repaired = false;  ///< the row lacked what the index or a claim needs (F21)
 };
 /// `row` is as it was read: the write is conditional on it not having moved. `forget_at`: when the table may
 /// forget a removed one's epoch; nothing: never.
-[[nodiscard]] Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at);
+[[nodiscard]] Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at, WallTime now);
+
+/// Makes a lease that ends far in the future end `lease` from now. `lease` is what the workers run with, or more:
+/// then a holder that lives believes in nothing beyond it, and renews before (S1). Conditional on the row as it was
+/// read.
+[[nodiscard]] Step release(const Row& row, Duration lease, WallTime now);
+/// A lease that ends further ahead than any usual one.
+[[nodiscard]] bool is_far_ahead(const Row& row, WallTime now);
+/// What is wrong with the row's lease or place, and what to do; empty: nothing.
+[[nodiscard]] std::string problem_of(const Row& row, std::string_view id, WallTime now);
 
 /// A connection's row for people and programs.
 struct ConnectionView {
@@ -52,6 +61,7 @@ struct ConnectionView {
   std::string last_status;     ///< what the last holder said, where its lease ran out: F42
   std::int64_t epoch = 0, last_seq = 0, expires_at_ms = 0;
   enum class Lease { free, held, expired } lease = Lease::free;
+  std::string problem;      ///< problem_of()
   std::string lease_words;  ///< "12 s left", "free", "expired 3 s ago"
 };
 [[nodiscard]] ConnectionView view_of(const Row& row, WallTime now);

@@ -66,6 +66,7 @@ Program::Program() {
   add_conn_start(conn_setup);
   add_conn_stop(conn_setup);
   add_conn_rm(conn_setup);
+  add_conn_release(conn_setup);
   add_conn_import(conn_setup);
   add_worker(setup);
   add_feed(setup);

@@ -32,6 +32,7 @@ void add_conn_show(Setup setup);
 void add_conn_start(Setup setup);
 void add_conn_stop(Setup setup);
 void add_conn_rm(Setup setup);
+void add_conn_release(Setup setup);
 void add_conn_import(Setup setup);
 void add_worker(Setup setup);
 void add_feed(Setup setup);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/number.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -42,6 +43,9 @@ Duration step_between_phases(const LeaseTerms& terms) {
   return std::clamp<Duration>(terms.renew_every / phases_min, milliseconds(1), phase_step_max);
 }
 
+/// No sequence number goes past it, so where the row's own cannot be read nothing is ever written over it (S9).
+constexpr std::int64_t unreadable = INT64_MAX;
+
 bool still_wanted(const Row* row) {
   return row == nullptr || row->text(attribute::desired_state) == state::started;
 }
@@ -54,6 +58,8 @@ std::string_view to_string(Ending ending) {
       return "claim_conflict";
     case Ending::claim_failed:
       return "claim_failed";
+    case Ending::claim_refused:
+      return "claim_refused";
     case Ending::released:
       return "released";
     case Ending::lost:
@@ -262,7 +268,7 @@ void Keeper::claim_answered(Slot slot, Outcome outcome, const Row* row, Now now)
       }
       return;
     case Outcome::rejected:
-      end(slot, Ending::claim_failed);
+      end(slot, Ending::claim_refused);
       return;
   }
 }
@@ -270,9 +276,9 @@ void Keeper::claim_answered(Slot slot, Outcome outcome, const Row* row, Now now)
 void Keeper::won(Slot slot, Instant counted_from, const Row* row, Now now) {
   Lease& lease = leases_[slot];
   if (row != nullptr) {
-    lease.written = std::max(lease.written, WallTime(milliseconds(row->number(attribute::expires_at))));
-    lease.checkpointed = row->number(attribute::last_seq);
-    lease.acknowledged = lease.checkpointed;
+    const auto last_seq = last_seq_of(*row);
+    lease.checkpointed = last_seq.value_or(unreadable);
+    lease.acknowledged = last_seq.value_or(0);
   }
   const Instant until = counted_from + belief_;
   // A grant is checked again when it arrives: it may have come too late (F8), or not be wanted any more.
@@ -304,9 +310,9 @@ void Keeper::renewal_answered(Slot slot, Outcome outcome, const Row* row, Now no
         ++counters_.settled;
         renewed(slot, lease.first_sent, row, now);
       } else {
-        // Nobody else's: the row's expiry is above ours (somebody edited it). From there we go on (S6).
+        // Nobody else's: the row has a higher number than ours (somebody edited it). From there we go on (S6).
         ++counters_.adopted;
-        lease.written = std::max(lease.written, WallTime(milliseconds(row->number(attribute::expires_at))));
+        lease.renewal = std::max(lease.renewal, row->number(attribute::renewal));
         retry(slot, now);
       }
       return;
@@ -341,8 +347,13 @@ void Keeper::renewed(Slot slot, Instant counted_from, const Row* row, Now now) {
 /// What the row says, not what was sent last: of several tries an earlier one, with less, may be the one that
 /// counted.
 void Keeper::note_checkpoint(Lease& lease, const Row* row) {
-  lease.checkpointed =
-      std::max(lease.checkpointed, row != nullptr ? row->number(attribute::last_seq) : lease.carried);
+  if (row == nullptr) {
+    lease.checkpointed = std::max(lease.checkpointed, lease.carried);
+  } else if (const auto last_seq = last_seq_of(*row); lease.checkpointed == unreadable) {
+    lease.checkpointed = last_seq.value_or(unreadable);  // somebody may have mended it
+  } else {
+    lease.checkpointed = std::max(lease.checkpointed, last_seq.value_or(unreadable));
+  }
 }
 
 void Keeper::release_answered(Slot slot, Outcome outcome, const Row* row, Now now) {
@@ -566,13 +577,11 @@ LeaseWrite Keeper::make_write(Lease& lease, Now now) {
   if (write.kind == LeaseWrite::Kind::release) {
     write.expires_at = WallTime{};
   } else {
-    // From this try on, by the clock now; and above every earlier one, so that a late duplicate of an older try is
-    // known by its lower expiry, and a clock that was set back does not make us our own rival.
+    // By the clock now, also where that was set back: what is promised is what our wall clock says now, and a row far
+    // ahead would keep others out for as long after a crash of ours (docs/adr/0017).
     write.expires_at = now.wall + lease_;
-    if (lease.written >= write.expires_at) {
-      write.expires_at = lease.written == WallTime::max() ? lease.written : lease.written + milliseconds(1);
-    }
-    lease.written = write.expires_at;
+    if (write.kind == LeaseWrite::Kind::renew && lease.renewal < INT64_MAX) ++lease.renewal;
+    write.renewal = lease.renewal;
     lease.sent = now.instant;
   }
   if (write.kind == LeaseWrite::Kind::claim) {

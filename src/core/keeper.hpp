@@ -25,7 +25,8 @@ using WriteId = std::uint64_t;
 /// Why a slot went away.
 enum class Ending : std::uint8_t {
   claim_conflict,  ///< somebody else has it, or the row was not as it had been seen: forget what was seen
-  claim_failed,    ///< the store could not be asked in time, or refused
+  claim_failed,    ///< the store could not be asked in time
+  claim_refused,   ///< the store rejects the claim: it can never work as it is
   released,        ///< given back, or its expiry overtook the attempt to
   lost,            ///< a `lost` came before
 };
@@ -170,12 +171,12 @@ class Keeper {
     Instant sent{};        // the latest try
     Instant give_up{};     // in flight: when a reply is no longer waited for
     Duration phase{};
-    WallTime written{};  // the highest expiry ever sent, or seen, for this epoch
+    std::int64_t renewal = 0;  // the highest number of a renewal ever sent, or seen, under this epoch
     Attempt attempt;
     WriteId write_id = 0;
     std::int64_t acknowledged = 0;
     std::int64_t carried = 0;       // by the write in flight
-    std::int64_t checkpointed = 0;  // confirmed in the row
+    std::int64_t checkpointed = 0;  // confirmed in the row; INT64_MAX: unreadable, so nothing may be written over it
     Slot next_event = 0;
     Slot next_loss = 0;
   };

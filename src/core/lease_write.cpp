@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/number.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -10,13 +12,13 @@ Value number(WallTime time) {
   return Value(std::int64_t{time.time_since_epoch().count()});
 }
 
-/// A plain worker may leave an attribute out where we write 0 or nothing: to us they are the same.
-Condition equals_or_missing(std::string_view name, Value value) {
-  return Condition::not_exists(name) || Condition::equals(name, std::move(value));
+/// A plain worker may leave an attribute out, or write null, where we write 0 or nothing: to us they are the same.
+Condition equals_or_absent(std::string_view name, Value value) {
+  return Condition::absent(name) || Condition::equals(name, std::move(value));
 }
 
 Condition nobody_owns() {
-  return equals_or_missing(attribute::owner, "");
+  return equals_or_absent(attribute::owner, "");
 }
 
 Condition held_by(const WorkerId& owner, Epoch epoch) {
@@ -27,12 +29,12 @@ Condition held_by(const WorkerId& owner, Epoch epoch) {
 /// alone would not do: plain workers leave it as it is when they claim, but they do change the expiry or the owner.
 Condition as_seen(const LeaseWrite& write) {
   const std::int64_t seen_epoch = write.epoch.value - 1;
-  Condition epoch = seen_epoch == 0 ? equals_or_missing(attribute::epoch, std::int64_t{0})
+  Condition epoch = seen_epoch == 0 ? equals_or_absent(attribute::epoch, std::int64_t{0})
                                     : Condition::equals(attribute::epoch, seen_epoch);
   Condition owner =
       write.seen_owner.empty() ? nobody_owns() : Condition::equals(attribute::owner, Value(write.seen_owner));
   Condition expiry = write.seen_expires_at == WallTime{}
-                         ? equals_or_missing(attribute::expires_at, std::int64_t{0})
+                         ? equals_or_absent(attribute::expires_at, std::int64_t{0})
                          : Condition::equals(attribute::expires_at, number(write.seen_expires_at));
   return Condition::row_exists() && Condition::equals(attribute::desired_state, Value(state::started)) &&
          std::move(epoch) && std::move(owner) && std::move(expiry);
@@ -40,12 +42,14 @@ Condition as_seen(const LeaseWrite& write) {
 
 Update render_claim(const LeaseWrite& write, const WorkerId& owner) {
   // S1: an owner may go on until its expiry, and its clock may be behind ours by the skew.
-  Condition free = nobody_owns() || Condition::not_exists(attribute::expires_at) ||
+  Condition free = nobody_owns() || Condition::absent(attribute::expires_at) ||
                    Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.free_before));
   Update update;
   update.condition = as_seen(write) && std::move(free);
-  update.changes = {Change::set(attribute::owner, owner.value), Change::set(attribute::epoch, write.epoch.value),
+  update.changes = {Change::set(attribute::owner, owner.value),
+                    Change::set(attribute::epoch, write.epoch.value),
                     Change::set(attribute::attempt, write.attempt.to_string()),
+                    Change::set(attribute::renewal, std::int64_t{0}),
                     Change::set(attribute::expires_at, number(write.expires_at)),
                     Change::remove(attribute::released_at)};
   return update;
@@ -53,11 +57,12 @@ Update render_claim(const LeaseWrite& write, const WorkerId& owner) {
 
 Update render_renewal(const LeaseWrite& write, const WorkerId& owner) {
   Update update;
-  // A delayed duplicate of an older renewal must not take back what a newer one has promised: expiries sent under
-  // one epoch rise from try to try, so the older one is the lower one.
+  // A delayed duplicate of an older renewal must not take back what a newer one has promised. The number tells them
+  // apart; the expiry may go down, where a clock was set back. A row without a number has seen no renewal of ours.
   update.condition = held_by(owner, write.epoch) &&
-                     Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.expires_at));
+                     !Condition::is(attribute::renewal, Condition::Compare::greater_equal, write.renewal);
   update.changes = {Change::set(attribute::attempt, write.attempt.to_string()),
+                    Change::set(attribute::renewal, write.renewal),
                     Change::set(attribute::expires_at, number(write.expires_at))};
   return update;
 }
@@ -74,12 +79,22 @@ Update render_release(const LeaseWrite& write, const WorkerId& owner) {
 
 }  // namespace
 
+std::optional<std::string> damage_of(const Row& row) {
+  const Value* owner = row.find(attribute::owner);
+  if (!is_absent(owner) && owner->as_string() == nullptr) return "lease_owner is " + describe(*owner);
+  const Value* epoch = row.find(attribute::epoch);
+  if (is_absent(epoch)) return std::nullopt;
+  const std::int64_t* number = epoch->as_int();
+  if (number == nullptr || *number < 0) return "lease_epoch is " + describe(*epoch);
+  if (*number == INT64_MAX) return "lease_epoch is " + describe(*epoch) + ", which has no successor";
+  return std::nullopt;
+}
+
 std::optional<Candidate> candidate_from(const Row& row) {
-  if (row.text(attribute::desired_state) != state::started) return std::nullopt;
+  if (row.text(attribute::desired_state) != state::started || damage_of(row)) return std::nullopt;
   Candidate candidate;
   candidate.key = row.key;
   candidate.epoch = {row.number(attribute::epoch)};
-  if (candidate.epoch.value < 0 || candidate.epoch.value == INT64_MAX) return std::nullopt;
   candidate.owner = row.text(attribute::owner);
   candidate.expires_at = WallTime(std::chrono::milliseconds(row.number(attribute::expires_at)));
   candidate.released_at = WallTime(std::chrono::milliseconds(row.number(attribute::released_at)));

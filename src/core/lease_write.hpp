@@ -20,9 +20,13 @@ struct Candidate {
   WallTime released_at{};  ///< 1970: not released by its last owner; for reports
 };
 
-/// Reads a row. Nothing where its desired state is not STARTED, or its epoch is none (negative, or without a
-/// successor).
+/// Reads a row. Nothing where its desired state is not STARTED, or it is damaged.
 [[nodiscard]] std::optional<Candidate> candidate_from(const Row& row);
+
+/// Why no claim on this row could ever succeed, whoever holds it, in words; nothing where one could. A claim's
+/// condition demands the owner and epoch exactly as they were seen, so they must be what such a value can be: a text
+/// (or nothing), and a number from 0 on that has a successor (or nothing).
+[[nodiscard]] std::optional<std::string> damage_of(const Row& row);
 
 /// From when on (by one's own wall clock) others may take it: at once where nobody holds it (WallTime::min()),
 /// otherwise `skew` after its expiry (S1, S4).
@@ -40,6 +44,7 @@ struct LeaseWrite {
   Attempt attempt;                       ///< the same in every try of this write (S5)
   Epoch epoch;                           ///< held, or to be held: a claim is conditional on the one below it
   WallTime expires_at{};                 ///< claim, renew
+  std::int64_t renewal = 0;              ///< renew: higher at every try under this epoch (docs/adr/0017)
   std::optional<std::int64_t> last_seq;  ///< renew, release: only where it went forwards (S9)
   WallTime at{};                         ///< the wall clock at this try
   std::string_view seen_owner;           ///< claim

@@ -9,6 +9,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// A row whose claims come to nothing is tried again after so many times R at the latest.
+constexpr int row_wait_max = 12;
+
 bool same_lease(const Candidate& left, const Candidate& right) {
   return left.epoch == right.epoch && left.owner == right.owner && left.expires_at == right.expires_at;
 }
@@ -28,15 +31,20 @@ Planner::Planner(LeaseTerms terms, PlannerLimits limits, Random& random)
 std::optional<Look> Planner::look(Now now) {
   if (looking_ && now.instant >= look_deadline_) failed(now);  // the store forgot us (S10)
   if (draining_ || looking_ || now.instant < next_look_) return std::nullopt;
-  looking_ = true;
+  Look wanted;
+  // What the last look brought must have been handed out by and large, else there is no place for more.
+  wanted.goes_on = truncated_ && due_.size() <= limits_.pool / 2;
+  if (!wanted.goes_on) {
+    ++lap_;
+    damaged_seen_ = {};
+  }
+  looking_ = looked_ = true;
   poked_ = false;
-  ++look_;
   seen_ = 0;
   conflicts_ = 0;
   last_look_ = now.instant;
   look_deadline_ =
       now.instant + std::clamp<Duration>(terms_.reconcile_every, milliseconds(250), std::chrono::seconds(5));
-  Look wanted;
   wanted.before = now.wall + std::chrono::ceil<milliseconds>(horizon_);
   wanted.limit = std::min<std::size_t>(limits_.pool, 256);
   wanted.deadline = look_deadline_;
@@ -46,8 +54,8 @@ std::optional<Look> Planner::look(Now now) {
 bool Planner::saw(std::span<const Row> rows, bool more, Now now) {
   if (!looking_) return false;
   for (const Row& row : rows) admit(row, now);
-  seen_ += rows.size();
-  if (more && !rows.empty() && seen_ < limits_.pool) return true;
+  seen_ += std::max<std::size_t>(rows.size(), 1);
+  if (more && due_.size() < limits_.pool && seen_ < limits_.rows) return true;
   truncated_ = more;
   finish_look(now);
   return false;
@@ -55,47 +63,75 @@ bool Planner::saw(std::span<const Row> rows, bool more, Now now) {
 
 void Planner::admit(const Row& row, Now now) {
   auto candidate = candidate_from(row);
-  if (!candidate) return;
+  if (!candidate) {
+    if (row.text(attribute::desired_state) != state::started) return;
+    if (damaged_seen_.count++ == 0) {
+      damaged_seen_.key = row.key;
+      damaged_seen_.why = damage_of(row).value_or("");
+    }
+    return;
+  }
   const WallTime claimable_at = claimable_from(*candidate, terms_.skew);
   // The look asked for no such row; far away, the arithmetic below would not hold.
   if (claimable_at > now.wall + std::chrono::ceil<milliseconds>(2 * terms_.lease)) return;
   // The wall clock counts in whole milliseconds: one more, so that the keeper does not find it early.
   const Duration wait =
       claimable_at <= now.wall ? Duration::zero() : Duration(claimable_at - now.wall + milliseconds(1));
+  const Instant claimable = now.instant + wait;
+  const Instant allowed = not_before(*candidate);
 
-  auto found = places_.find(row.key);
-  if (found == places_.end()) {
-    if (known_.size() >= limits_.pool) return;
-    found = places_.emplace(row.key, static_cast<Slot>(known_.size())).first;
-    known_.push_back(Known{*std::move(candidate), now.instant + wait, look_});
-  } else {
+  const auto found = places_.find(row.key);
+  if (found != places_.end()) {
     Known& known = known_[found->second];
-    const bool waiting = !known.taken && same_lease(known.candidate, *candidate);
-    known.look = look_;
-    if (waiting) return;
-    known = Known{*std::move(candidate), now.instant + wait, look_};
+    const bool same = same_lease(known.candidate, *candidate);
+    known.lap = lap_;
+    if (same) return;
+    known = Known{*std::move(candidate), claimable, lap_};
+    due_.set(found->second, std::max(allowed, claimable + random_.between(Duration::zero(), jitter_)));
+    return;
   }
-  due_.set(found->second, now.instant + wait + random_.between(Duration::zero(), jitter_));
+  // One that is not to be tried before the next look would only take the place of others.
+  if (allowed > now.instant + floor_ || known_.size() >= limits_.pool) return;
+  const auto place = static_cast<Slot>(known_.size());
+  places_.emplace(row.key, place);
+  known_.push_back(Known{*std::move(candidate), claimable, lap_});
+  due_.set(place, std::max(allowed, claimable + random_.between(Duration::zero(), jitter_)));
+}
+
+/// A row that has changed since its claim failed is a new one.
+Instant Planner::not_before(const Candidate& candidate) {
+  const auto found = struck_.find(candidate.key);
+  if (found == struck_.end()) return Instant{};
+  if (!same_lease(found->second.candidate, candidate)) {
+    struck_.erase(found);
+    return Instant{};
+  }
+  found->second.lap = lap_;
+  return found->second.again;
+}
+
+void Planner::forget(Slot gone) {
+  const auto last = static_cast<Slot>(known_.size() - 1);
+  places_.erase(known_[gone].candidate.key);
+  due_.remove(gone);
+  if (gone != last) {
+    known_[gone] = std::move(known_[last]);
+    places_[known_[gone].candidate.key] = gone;
+    if (const auto at = due_.at(last)) due_.set(gone, *at);
+    due_.remove(last);
+  }
+  known_.pop_back();
 }
 
 void Planner::finish_look(Now now) {
   looking_ = false;
   failures_ = 0;
-  // What this look did not show was taken, stopped or removed.
+  // What this lap did not show was taken, stopped or removed.
   for (std::size_t place = known_.size(); place-- > 0;) {
-    if (known_[place].look == look_) continue;
-    const auto last = static_cast<Slot>(known_.size() - 1);
-    const auto gone = static_cast<Slot>(place);
-    places_.erase(known_[gone].candidate.key);
-    due_.remove(gone);
-    if (gone != last) {
-      known_[gone] = std::move(known_[last]);
-      places_[known_[gone].candidate.key] = gone;
-      if (const auto at = due_.at(last)) due_.set(gone, *at);
-      due_.remove(last);
-    }
-    known_.pop_back();
+    if (known_[place].lap != lap_) forget(static_cast<Slot>(place));
   }
+  if (!truncated_) std::erase_if(struck_, [&](const auto& item) { return item.second.lap != lap_; });
+  if (!truncated_ || damaged_seen_.count > damaged_.count) damaged_ = damaged_seen_;
   const Duration every = terms_.reconcile_every;
   next_look_ = now.instant + std::max(floor_, random_.between(every / 10, 2 * every - every / 10));
   if (poked_) look_by(now.instant + soon());
@@ -104,6 +140,7 @@ void Planner::finish_look(Now now) {
 void Planner::failed(Now now) {
   if (!looking_) return;
   looking_ = false;
+  truncated_ = seen_ > 0;  // else the place to go on from may be what the store did not like
   const Duration bound =
       std::min(4 * terms_.reconcile_every, terms_.reconcile_every / 2 * (std::int64_t{1} << std::min(failures_, 8U)));
   ++failures_;
@@ -119,7 +156,7 @@ void Planner::poke(Now now) {
 }
 
 void Planner::look_by(Instant at) {
-  if (look_ > 0) at = std::max(at, last_look_ + floor_);
+  if (looked_) at = std::max(at, last_look_ + floor_);
   next_look_ = std::min(next_look_, at);
 }
 
@@ -132,23 +169,41 @@ std::optional<Candidate> Planner::take(Now now, std::size_t room) {
   }
   if (left_in_batch_ == 0) return std::nullopt;
   --left_in_batch_;
-  Known& known = known_[due_.top().slot];
-  due_.remove(due_.top().slot);
-  known.taken = true;
+  const Slot place = due_.top().slot;
+  Candidate candidate = std::move(known_[place].candidate);
+  known_[place].candidate.key = candidate.key;
+  forget(place);
   // More is waiting than one look could show.
   if (truncated_ && !looking_ && due_.size() < batch_) look_by(now.instant);
-  return known.candidate;
+  return candidate;
 }
 
-void Planner::conflicted(Now now) {
-  if (++conflicts_ < batch_ / 2) return;
-  conflicts_ = 0;
-  poke(now);
-}
-
-void Planner::claim_failed(Now now) {
-  left_in_batch_ = 0;
-  next_batch_ = std::max(next_batch_, now.instant + random_.between(pace_, terms_.reconcile_every));
+void Planner::claim_failed(const Candidate& candidate, Setback setback, Now now, std::string why) {
+  const auto found = struck_.find(candidate.key);
+  const bool again = found != struck_.end() && same_lease(found->second.candidate, candidate);
+  if (setback == Setback::conflict && !again && ++conflicts_ >= batch_ / 2) {
+    conflicts_ = 0;
+    poke(now);
+  }
+  const bool no_memory = found == struck_.end() && struck_.size() >= limits_.rows;
+  if (setback == Setback::store || no_memory) {
+    left_in_batch_ = 0;
+    next_batch_ = std::max(next_batch_, now.instant + random_.between(pace_, terms_.reconcile_every));
+  }
+  if (no_memory) return;
+  Struck& struck = struck_[candidate.key];
+  if (!again) struck = Struck{.candidate = candidate, .since = now.instant};
+  struck.setback = setback;
+  struck.why = std::move(why);
+  struck.lap = lap_;
+  if (setback == Setback::store) {
+    struck.again = now.instant;  // it is not the row's fault
+    return;
+  }
+  const Duration bound =
+      std::min(row_wait_max * terms_.reconcile_every, floor_ * (std::int64_t{1} << std::min(struck.times, 16U)));
+  ++struck.times;
+  struck.again = now.instant + random_.between(bound / 2, bound);
 }
 
 void Planner::drain() {
@@ -167,8 +222,29 @@ std::optional<Instant> Planner::next() const {
 
 std::size_t Planner::unowned(Now now) const {
   const Instant before = now.instant - 2 * terms_.reconcile_every;
-  return static_cast<std::size_t>(std::count_if(
-      known_.begin(), known_.end(), [&](const Known& known) { return !known.taken && known.claimable <= before; }));
+  const auto is_old = [&](const Known& known) { return known.claimable <= before; };
+  // A struck row that waits for its next try, too, is one of them only once.
+  const auto is_old_and_struck = [&](const auto& item) {
+    if (item.second.since > before) return false;
+    const auto place = places_.find(item.first);
+    return place == places_.end() || !is_old(known_[place->second]);
+  };
+  return static_cast<std::size_t>(std::count_if(known_.begin(), known_.end(), is_old)) +
+         static_cast<std::size_t>(std::count_if(struck_.begin(), struck_.end(), is_old_and_struck));
+}
+
+Unclaimable Planner::unclaimable() const {
+  Unclaimable result = damaged_;
+  for (const auto& [key, struck] : struck_) {
+    const bool refused = struck.setback == Setback::refused;
+    if (!refused && (struck.setback != Setback::conflict || struck.times < stubborn)) continue;
+    if (result.count++ > 0) continue;
+    result.key = key;
+    result.why = refused ? "the store rejects it: " + struck.why
+                         : "its condition fails although the row does not change: " + std::to_string(struck.times) +
+                               " times so far";
+  }
+  return result;
 }
 
 }  // namespace holdfast

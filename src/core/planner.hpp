@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,14 @@ namespace holdfast {
 struct PlannerLimits {
   std::size_t max_leases = 100;  ///< the worker's capacity: sets the size of a batch of claims
   std::size_t pool = 1024;       ///< candidates remembered from one look
+  std::size_t rows = 8 * 1024;   ///< read by one look; also rows remembered whose claims came to nothing
+};
+
+/// Why a claim came to nothing.
+enum class Setback : std::uint8_t {
+  conflict,  ///< somebody else has it, or the row is not as it was seen
+  refused,   ///< the store rejects it: the row is at fault
+  store,     ///< throttled, or no answer in time
 };
 
 /// A look for orphans: query_due(STARTED, before, limit).
@@ -26,6 +35,14 @@ struct Look {
   WallTime before{};      ///< rows that expire before this, so also some that are still held
   std::size_t limit = 0;  ///< rows per page
   Instant deadline{};     ///< for the whole look, all its pages
+  bool goes_on = false;   ///< begins with the page that the last look did not get to
+};
+
+/// Rows that are to run and that no claim can win.
+struct Unclaimable {
+  std::size_t count = 0;
+  std::string key;  ///< of one of them
+  std::string why;
 };
 
 /// Which orphans to claim, and when (pure: no I/O, no clock, randomness from the generator handed in).
@@ -39,9 +56,15 @@ struct Look {
 /// an outage the fleet comes back gradually (F15). What was handed out is forgotten until a look shows it again.
 /// There is no notion of a fair share here, so none that could keep an orphan waiting (F9).
 ///
+/// No row keeps others waiting (S10). One that can never be claimed is no candidate, but counted; one whose claim
+/// came to nothing although it has not changed since waits, twice as long each time; neither takes a candidate's
+/// place. A look that had to end before the last row is continued by the next one, so that each row is reached
+/// within a number of looks that is bounded by the number of rows.
+///
 /// The shell: `if (auto wanted = look(now))` query; each page → saw(); an error → failed(); then
 /// `while (auto candidate = take(now, keeper.room())) keeper.claim(*candidate, now)`; again at next(), after every
-/// page, and after the keeper freed a slot. Candidates that it holds itself need no filter: the keeper refuses them.
+/// page, and after the keeper freed a slot; and claim_failed() for each claim that was not won. Candidates that it
+/// holds itself need no filter: the keeper refuses them.
 class Planner {
  public:
   Planner(LeaseTerms terms, PlannerLimits limits, Random& random);
@@ -58,10 +81,11 @@ class Planner {
 
   /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
   std::optional<Candidate> take(Now now, std::size_t room);
-  /// A claim met a conflict: others are claiming too. When half a batch did, a new look comes soon.
-  void conflicted(Now now);
-  /// A claim came to nothing because the store could not be asked: the next batch waits, up to R.
-  void claim_failed(Now now);
+  /// A claim was not won. The row waits before it is handed out again, unless it changes. Conflicts on half a batch
+  /// of rows bring a new look soon: others are claiming too. Only a store that could not be asked holds up the other
+  /// claims: the next batch waits, up to R.
+  /// `why`: of a refusal, for people.
+  void claim_failed(const Candidate& candidate, Setback setback, Now now, std::string why = {});
 
   /// No looks and no claims from now on.
   void drain();
@@ -69,9 +93,14 @@ class Planner {
   /// When look() or take() next has something by itself. Nothing: never (draining).
   [[nodiscard]] std::optional<Instant> next() const;
 
-  /// Orphans that nobody took for more than 2R after they could have been, as of the last look (at most
-  /// limits.pool are known). More than 0 on a worker without room means: the fleet is too small (F10).
+  /// Orphans that nobody took for more than 2R after they could have been, or whose claims have come to nothing for
+  /// so long, as of the last look (at most limits.pool and limits.rows are known). More than 0 on a worker without
+  /// room means: the fleet is too small (F10).
   [[nodiscard]] std::size_t unowned(Now now) const;
+  /// As of the last look that saw all rows, or the most so far: damaged rows, those whose claims the store rejects,
+  /// and those that met stubborn() conflicts although they did not change.
+  [[nodiscard]] Unclaimable unclaimable() const;
+  static constexpr unsigned stubborn = 5;
 
   [[nodiscard]] Duration floor() const { return floor_; }      ///< least time between looks
   [[nodiscard]] Duration pace() const { return pace_; }        ///< time between batches
@@ -81,12 +110,23 @@ class Planner {
  private:
   struct Known {
     Candidate candidate;
-    Instant claimable{};     // since when anyone may have it
-    std::uint64_t look = 0;  // that showed it last
-    bool taken = false;      // handed out since
+    Instant claimable{};    // since when anyone may have it
+    std::uint64_t lap = 0;  // that showed it last
+  };
+  /// A row whose claim came to nothing.
+  struct Struck {
+    Candidate candidate;  // as it was then
+    Setback setback = Setback::conflict;
+    std::string why;
+    unsigned times = 0;
+    Instant since{};
+    Instant again{};        // not before
+    std::uint64_t lap = 0;  // that showed it last
   };
 
   void admit(const Row& row, Now now);
+  [[nodiscard]] Instant not_before(const Candidate& candidate);
+  void forget(Slot place);
   void finish_look(Now now);
   void look_by(Instant at);
   [[nodiscard]] Duration soon() { return random_.between(Duration::zero(), floor_ / 2); }
@@ -100,11 +140,15 @@ class Planner {
   const Duration jitter_;
   const std::size_t batch_;
 
-  std::vector<Known> known_;
+  std::vector<Known> known_;                      // all of them in due_
   std::unordered_map<std::string, Slot> places_;  // key → index in known_; looked up only, never walked
-  DeadlineHeap due_;                              // indexes of known_ that may be handed out, by when
-  std::uint64_t look_ = 0;                        // the number of the latest look
-  std::size_t seen_ = 0;                          // rows of the look under way
+  DeadlineHeap due_;                              // indexes of known_, by when they may be handed out
+  std::map<std::string, Struck> struck_;
+  Unclaimable damaged_;       // as of the latest lap that was complete, or more
+  Unclaimable damaged_seen_;  // in this lap
+  std::uint64_t lap_ = 0;     // from the first row on: one look, and those that went on with it
+  bool looked_ = false;       // ever
+  std::size_t seen_ = 0;      // rows of the look under way
   bool looking_ = false;
   bool poked_ = false;      // while looking
   bool truncated_ = false;  // the latest look left rows unseen

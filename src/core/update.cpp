@@ -110,6 +110,10 @@ Condition Condition::not_exists(std::string_view attribute) {
   return condition;
 }
 
+Condition Condition::absent(std::string_view attribute) {
+  return not_exists(attribute) || equals(attribute, nullptr);
+}
+
 Condition Condition::is(std::string_view attribute, Compare compare, Value value) {
   Condition condition;
   condition.kind = Kind::compare;

@@ -12,6 +12,9 @@ namespace holdfast::store {
 
 namespace {
 
+/// As long as the tombstone that a worker leaves when it ends in order.
+constexpr std::int64_t worker_remembered_ms = 24 * 3600 * std::int64_t{1000};
+
 std::size_t byte_size(const Value& value);
 
 struct Sizer {
@@ -102,13 +105,16 @@ std::optional<Position> position_from(std::string_view token) {
   return position;
 }
 
-bool is_expired_tombstone(const Row& row, WallTime now) {
-  if (row.text(attribute::desired_state) != state::removed) return false;
+bool may_be_forgotten(const Row& row, WallTime now) {
+  const bool worker = row.text(attribute::desired_state) == state::worker && row.key.starts_with(key_prefix::worker);
+  if (!worker && row.text(attribute::desired_state) != state::removed) return false;
   const std::int64_t now_ms = now.time_since_epoch().count();
-  if (row.number(attribute::expires_at) > now_ms) return false;
+  const std::int64_t session_end = row.number(attribute::expires_at);
+  if (session_end > now_ms) return false;
   const Value* value = row.find(attribute::tombstone_expires_at);
   const std::int64_t* expires_at_s = value == nullptr ? nullptr : value->as_int();
-  return expires_at_s != nullptr && *expires_at_s <= now_ms / 1000;
+  if (expires_at_s != nullptr) return *expires_at_s <= now_ms / 1000;
+  return worker && session_end <= now_ms - worker_remembered_ms;
 }
 
 }  // namespace holdfast::store

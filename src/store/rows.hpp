@@ -31,14 +31,17 @@ struct IndexKey {
 /// A place in the order of a query: after this row. Rows that are inserted or moved while somebody pages may be
 /// missed or met twice; those that stay are met once.
 struct Position {
-  std::int64_t expires_at = 0;
+  std::int64_t expires_at = INT64_MIN;
   std::string key;
 };
 [[nodiscard]] std::string to_token(std::int64_t expires_at, std::string_view key);
 [[nodiscard]] std::optional<Position> position_from(std::string_view token);
 
-/// A removed connection's row whose time is over (S3, F18): REMOVED, not held by anyone, and its
-/// tombstone_expires_at, in seconds, has passed. A live row never is one, whatever its attributes.
-[[nodiscard]] bool is_expired_tombstone(const Row& row, WallTime now);
+/// Whether nothing depends on the row any more (S3, F18):
+/// - a removed connection's: REMOVED, not held by anyone, and its tombstone_expires_at, in seconds, has passed;
+/// - a worker's, which has no epoch to keep: its session ended and its tombstone's time has passed; or, where it died
+///   without leaving one, a day after its session ended. One that lives after all writes its row anew.
+/// A live row never is one, whatever its attributes.
+[[nodiscard]] bool may_be_forgotten(const Row& row, WallTime now);
 
 }  // namespace holdfast::store

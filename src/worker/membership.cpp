@@ -148,7 +148,7 @@ Update Membership::registration() const {
       epoch_ms(loop_.wall()) - std::chrono::duration_cast<std::chrono::milliseconds>(options_.terms.skew).count();
   // One's own, if an answer was lost; nobody's; or one whose time is over.
   update.condition = Condition::row_missing() || Condition::equals(attribute::incarnation, options_.incarnation) ||
-                     Condition::not_exists(attribute::expires_at) ||
+                     Condition::absent(attribute::expires_at) ||
                      Condition::is(attribute::expires_at, Compare::less, long_gone);
   return update;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace holdfast::worker {
@@ -82,7 +83,7 @@ std::string ResumeTemplate::render(std::int64_t last_seq, std::string_view id) c
         message += std::to_string(last_seq);
         break;
       case Kind::next_seq:
-        message += std::to_string(last_seq == 0 ? 0 : last_seq + 1);
+        message += std::to_string(last_seq == 0 || last_seq == INT64_MAX ? last_seq : last_seq + 1);
         break;
       case Kind::id:
         message += json_escaped(id);

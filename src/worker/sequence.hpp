@@ -62,8 +62,12 @@ class Sequence {
   }
   void connection_began() { last_on_connection_.reset(); }
   [[nodiscard]] Seen see(std::int64_t seq);
-  /// For a stream that numbers its messages itself.
-  [[nodiscard]] std::int64_t next() { return *(last_ = last() + 1); }
+  /// For a stream that numbers its messages itself. Nothing where the numbers are used up: there is none above
+  /// 2^63-1, and one that begins anew would make repeats of what never came before.
+  [[nodiscard]] std::optional<std::int64_t> next() {
+    if (last() == INT64_MAX) return std::nullopt;
+    return last_ = last() + 1;
+  }
 
   [[nodiscard]] std::int64_t last() const { return last_.value_or(0); }  ///< 0: none yet
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/number.hpp"
 #include "holdfast/assert.hpp"
 #include "runtime/secret.hpp"
 #include "runtime/units.hpp"
@@ -70,15 +71,26 @@ Stream::~Stream() {
 void Stream::start(Grant grant) {
   HOLDFAST_ASSERT(phase_ == Phase::idle && grant.guard != nullptr, "a stream is started once, under a lease");
   grant_ = std::move(grant);
-  sequence_ = Sequence(grant_.row.number(attribute::last_seq));
-  {
-    const std::lock_guard lock(mutex_);
-    acknowledged_seq_ = sequence_.last();
-  }
-  lacks_checkpoint_ = sequence_.last() == 0 && grant_.first_checkpoint;
+  begin_after(grant_.row);
+  lacks_checkpoint_ = sequence_known_ && sequence_.last() == 0 && grant_.first_checkpoint;
   if (!holds()) return lease_over();
   watch_guard();
   if (configure(grant_.row)) connect();
+}
+
+void Stream::begin_after(const Row& row) {
+  const std::optional<std::int64_t> last_seq = last_seq_of(row);
+  sequence_known_ = last_seq.has_value();
+  sequence_ = Sequence(last_seq.value_or(0));
+  const std::lock_guard lock(mutex_);
+  acknowledged_seq_ = sequence_.last();
+}
+
+void Stream::park(const std::string& why) {
+  cancel_timer();
+  cut();
+  phase_ = Phase::parked;
+  show_trouble(phase_, why, "tried again when its row is edited");
 }
 
 /// False, and parked, where the row makes no sense.
@@ -86,10 +98,15 @@ bool Stream::configure(const Row& row) {
   Result<StreamOptions> options = StreamOptions::from_row(row);
   if (!options) {
     options_.reset();
-    cancel_timer();
-    cut();
-    phase_ = Phase::parked;
-    show_trouble(phase_, options.error().detail, "tried again when its row is edited");
+    park(options.error().detail);
+    return false;
+  }
+  if (!sequence_known_) begin_after(row);  // somebody may have mended it
+  if (!sequence_known_) {
+    options_.reset();
+    // From 0 on everything would come again; over what is there nothing may be written (S9).
+    park("last_seq is " + describe(*row.find(attribute::last_seq)) +
+         ": set it to the number of the last message that was received, or 0 for none");
     return false;
   }
   options_ = *std::move(options);
@@ -208,7 +225,7 @@ Result<ws::ConnectOptions> Stream::connect_options() const {
   connect.url = options_->url;
   if (!options_->resume_query.empty()) {
     const std::int64_t last = sequence_.last();
-    const std::int64_t number = options_->resume_inclusive && last > 0 ? last + 1 : last;
+    const std::int64_t number = options_->resume_inclusive && last > 0 && last < INT64_MAX ? last + 1 : last;
     connect.url = connect.url.with_query(options_->resume_query, std::to_string(number));
   }
   for (const auto& [name, setting] : options_->headers) {

@@ -111,6 +111,8 @@ class Stream final : public Resource, private ws::Events {
 
   // Its life, and the lease's end.
   [[nodiscard]] bool configure(const Row& row);
+  void begin_after(const Row& row);
+  void park(const std::string& why);
   void go_on_stopping();
   void say_goodbye();
   void finish();
@@ -135,6 +137,7 @@ class Stream final : public Resource, private ws::Events {
   void on_batch_end() override;
   [[nodiscard]] Record& add_record();
   void add(const ws::Message& message, std::int64_t seq);
+  void numbers_used_up();
   void add_gap(std::int64_t from, std::int64_t to);
   void hand_over();
   [[nodiscard]] bool unnumbered_changed() const;
@@ -169,6 +172,7 @@ class Stream final : public Resource, private ws::Events {
   std::optional<Instant> told_at_;
   bool lacks_checkpoint_ = false;  // the row never had one, and nobody was told of the first
   bool asked_for_flush_ = false;
+  bool sequence_known_ = false;  // the row's last_seq could be read
   bool connected_before_ = false;
   bool subscribed_ = false;
   bool paused_ = false;

@@ -16,7 +16,9 @@ void Stream::on_message(const ws::Message& message) {
   if (phase_ != Phase::open) return;  // being stopped: what comes now will be sent again to the successor
   group_.reader_ = this;
   if (!seq_pointer_) {
-    add(message, sequence_.next());
+    const std::optional<std::int64_t> seq = sequence_.next();
+    if (!seq) return numbers_used_up();
+    add(message, *seq);
   } else if (const auto seq = message.binary ? std::nullopt : group_.seq_reader_.read(message.data, *seq_pointer_);
              !seq) {
     ++batch_.unnumbered;
@@ -36,6 +38,14 @@ void Stream::on_message(const ws::Message& message) {
     add(message, *seq);
   }
   if (group_.records_.size() >= records_max) hand_over();
+}
+
+void Stream::numbers_used_up() {
+  hand_over();
+  if (phase_ != Phase::open) return;
+  if (silence_timer_ != 0) loop_.cancel(std::exchange(silence_timer_, 0));
+  park("its numbers are used up: last_seq is " + std::to_string(sequence_.last()) +
+       ", and there is none above; remove the connection and add it under another name");
 }
 
 void Stream::on_batch_end() {

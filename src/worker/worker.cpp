@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/number.hpp"
 #include "holdfast/assert.hpp"
 #include "worker/one_line.hpp"
 #include "worker/report.hpp"
@@ -14,6 +15,10 @@ namespace {
 constexpr Duration stop_at_once_limit = std::chrono::seconds(1);
 constexpr std::size_t status_bytes_max = 40;
 constexpr std::size_t reason_bytes_max = 300;
+constexpr int looks_between_far_ones = 12;
+constexpr std::size_t far_ones_max = 100;
+/// More would not fit into a Duration, and is absurd all the same.
+constexpr auto shown_ahead_max = std::chrono::hours(24 * 365 * 100);
 
 std::int64_t milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -58,6 +63,7 @@ Worker::Worker(WorkerOptions options, Loop& control, std::vector<Loop*> streams,
       pulse_(
           control, streams_, options_.terms.lease,
           [this](std::size_t loop, LoopPulse::State state, Duration silent) { loop_changed(loop, state, silent); }),
+      strays_(log),
       residents_(streams_.size()) {
   HOLDFAST_ASSERT(!streams_.empty(), "resources need a loop to live on");
   report_.worker = options_.name;
@@ -117,7 +123,8 @@ void Worker::pump() {
     if (!claimed) break;
   }
   if (over_) return;
-  if (const std::optional<Look> due = planner_.look(control_.now())) look(*due, {});
+  if (const std::optional<Look> due = planner_.look(control_.now()))
+    look(*due, due->goes_on ? look_page_ : std::string());
   finish_if_done();
   if (!over_) arm();
 }
@@ -170,8 +177,9 @@ void Worker::write(const Action& action) {
   }
   Progress progress;
   if (at.lodging) progress = at.lodging->progress();
-  if (renewal && at.lodging &&
-      progress.last_seq > std::max(lease.last_seq.value_or(0), at.row.number(attribute::last_seq))) {
+  // Where the row's cannot be read, nothing is written over it.
+  const std::int64_t known_seq = last_seq_of(at.row).value_or(INT64_MAX);
+  if (renewal && at.lodging && progress.last_seq > std::max(lease.last_seq.value_or(0), known_seq)) {
     // The newest checkpoint rides on this renewal; the Keeper hears of it for the ones after (S9).
     lease.last_seq = progress.last_seq;
     keeper_.progress(action.slot, progress.last_seq);
@@ -226,9 +234,14 @@ void Worker::send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline
 }
 
 void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply) {
-  tidings_.answered(Tidings::Asked::write, reply.outcome, reply.error);
   Place& at = place(slot);
   const bool latest = at.write_id == id;  // else the Keeper no longer waits for it
+  // A claim that is invalid as it is tells of its row, not of the store.
+  const bool about_row =
+      reply.outcome == Outcome::rejected && kind == LeaseWrite::Kind::claim && reply.error.code == Code::usage;
+  if (!about_row) tidings_.answered(Tidings::Asked::write, reply.outcome, reply.error);
+  if (latest && kind == LeaseWrite::Kind::claim && reply.outcome == Outcome::rejected)
+    at.refusal = reply.error.detail;
   Row before;
   if (latest && reply.value) {
     before = std::exchange(at.row, *std::move(reply.value));
@@ -248,7 +261,8 @@ void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply repl
 /// Edits of a row come with the answer to a renewal, at no extra read.
 void Worker::learn(Place& at, const Row& before) {
   if (!at.lodging || at.lodging->stopping()) return;
-  if (same(at.row, before, attribute::url) && same(at.row, before, attribute::options)) return;
+  const bool mended = !last_seq_of(before) && last_seq_of(at.row);
+  if (same(at.row, before, attribute::url) && same(at.row, before, attribute::options) && !mended) return;
   log_.debug(at.row.key + ": edited while held");
   at.lodging->row_changed(at.row);
 }
@@ -263,7 +277,7 @@ void Worker::start_resource(const Action& action) {
   at.status.clear();
   at.status_reason.clear();
   at.reason = {};
-  at.row.attributes[std::string(attribute::last_seq)] = action.last_seq;
+  if (last_seq_of(at.row)) at.row.attributes[std::string(attribute::last_seq)] = action.last_seq;
   Grant grant{connection_of(keeper_.key(action.slot)), at.row,
               std::make_shared<LeaseGuard>(action.epoch, action.until),
               [this, &control = control_, alive = std::weak_ptr<bool>(alive_), slot = action.slot,
@@ -390,10 +404,13 @@ void Worker::forget(const Action& action) {
   HOLDFAST_ASSERT(!at.lodging, "a slot ends after its resource");
   switch (action.ending) {
     case Ending::claim_conflict:
-      planner_.conflicted(control_.now());
+      planner_.claim_failed(at.seen, Setback::conflict, control_.now());
       break;
     case Ending::claim_failed:
-      planner_.claim_failed(control_.now());
+      planner_.claim_failed(at.seen, Setback::store, control_.now());
+      break;
+    case Ending::claim_refused:
+      planner_.claim_failed(at.seen, Setback::refused, control_.now(), at.refusal);
       break;
     case Ending::released:
     case Ending::lost:
@@ -442,19 +459,56 @@ void Worker::look(const Look& due, std::string page) {
   query.state = state::started;
   query.before = due.before;
   query.limit = due.limit;
-  query.page = std::move(page);
+  query.page = look_page_ = std::move(page);
   store_.query_due(std::move(query), due.deadline, [this, due, alive = std::weak_ptr<bool>(alive_)](PageReply reply) {
     if (alive.expired() || over_) return;
     tidings_.answered(Tidings::Asked::read, reply.outcome, reply.error);
     if (!reply.ok()) {
       planner_.failed(control_.now());
-    } else if (planner_.saw(reply.value.rows, !reply.value.next.empty(), control_.now())) {
-      look(due, std::move(reply.value.next));
     } else {
-      tell_unowned();
+      strays_.unreadable(reply.error);
+      if (planner_.saw(reply.value.rows, !reply.value.next.empty(), control_.now())) {
+        look(due, std::move(reply.value.next));
+      } else {
+        look_page_ = std::move(reply.value.next);
+        tell_unowned();
+        strays_.unclaimable(planner_.unclaimable());
+        look_far_ahead();
+      }
     }
     pump();
   });
+}
+
+/// Rows that no look for orphans shows, for a long time, as nobody may take them: only people can tell whether their
+/// owners live. One's own are renewed to what is right.
+void Worker::look_far_ahead() {
+  const Instant now = control_.instant();
+  if (draining_ || now < look_far_ahead_after_) return;
+  look_far_ahead_after_ = now + looks_between_far_ones * options_.terms.reconcile_every;
+  const auto healthy = std::chrono::ceil<std::chrono::milliseconds>(2 * options_.terms.lease + options_.terms.skew +
+                                                                    options_.terms.margin);
+  QueryDue query;
+  query.state = state::started;
+  query.from = control_.wall() + healthy;
+  query.before = WallTime::max();
+  query.limit = far_ones_max;
+  store_.query_due(std::move(query), now + options_.terms.reconcile_every,
+                   [this, alive = std::weak_ptr<bool>(alive_)](const PageReply& reply) {
+                     if (alive.expired() || over_ || !reply.ok()) return;
+                     Strays::FarAhead far;
+                     for (const Row& row : reply.value.rows) {
+                       const std::string_view owner = row.text(attribute::owner);
+                       if (owner.empty() || owner == keeper_.owner().value || far.count++ > 0) continue;
+                       far.key = row.key;
+                       far.owner = owner;
+                       const std::chrono::milliseconds ahead(row.number(attribute::expires_at) -
+                                                             control_.wall().time_since_epoch().count());
+                       far.ahead = std::min<std::chrono::milliseconds>(ahead, shown_ahead_max);
+                     }
+                     far.or_more = !reply.value.next.empty();
+                     strays_.far_ahead(far);
+                   });
 }
 
 void Worker::tell_unowned() {

@@ -19,6 +19,7 @@
 #include "worker/lodging.hpp"
 #include "worker/loop_pulse.hpp"
 #include "worker/membership.hpp"
+#include "worker/strays.hpp"
 #include "worker/tidings.hpp"
 
 namespace holdfast::worker {
@@ -72,6 +73,7 @@ class Worker {
     std::unique_ptr<Lodging> lodging;
     Row row;                       // the newest that was handed to the Keeper
     Candidate seen;                // what the claim rested on
+    std::string refusal;           // why the store rejected the claim
     std::uint64_t generation = 0;  // told apart: those that had this slot before
     WriteId write_id = 0;          // the latest write
     std::size_t home = 0;          // which stream loop
@@ -108,6 +110,7 @@ class Worker {
 
   void look(const Look& look, std::string page);
   void tell_unowned();
+  void look_far_ahead();
   void watch_sink();
   void sink_is_gone(const Error& failure);
   void release_all(LossReason reason);
@@ -129,10 +132,13 @@ class Worker {
   Membership membership_;
   Tidings tidings_;
   LoopPulse pulse_;
+  Strays strays_;
   std::vector<Place> places_;           // by slot
   std::vector<std::size_t> residents_;  // by stream loop
   std::uint64_t last_generation_ = 0;
 
+  std::string look_page_;  // of the latest look: what it asked for last
+  Instant look_far_ahead_after_{};
   TimerId timer_ = 0;
   Instant armed_ = Instant::max();
   TimerId sink_timer_ = 0, drain_timer_ = 0;

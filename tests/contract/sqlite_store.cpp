@@ -11,6 +11,7 @@
 
 #include "asking.hpp"
 #include "runtime/thread.hpp"
+#include "store/sqlite/sqlite_table.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
@@ -19,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using store::make_sqlite_store;
 using store::SqliteOptions;
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
@@ -174,6 +176,28 @@ TEST_F(SqliteStore, tombstones_are_purged_at_opening_too) {
   Asking store(open(), loop_);
   EXPECT_TRUE(store.get("live").value.has_value());
   EXPECT_FALSE(store.get("dead").value.has_value());
+}
+
+TEST_F(SqliteStore, s10_a_purge_of_many_rows_is_done_in_parts_and_ends) {
+  store::SqliteTable table({.path = path_});
+  ASSERT_TRUE(table.initialize());
+  {
+    Raw raw(path_);
+    raw.run("BEGIN");
+    for (int i = 0; i < 1'200; ++i) {
+      raw.run("INSERT INTO rows VALUES('WORKER#" + std::to_string(i) +
+              "', '{\"desired_state\":\"WORKER\",\"lease_expires_at_ms\":5}', 'WORKER', 5, NULL)");
+    }
+    raw.run("COMMIT");
+  }
+  std::size_t left = 1'200;
+  for (int call = 0; call < 3 && left > 0; ++call) {
+    const auto purged = table.purge(loop_.wall());
+    ASSERT_TRUE(purged);
+    EXPECT_LE(*purged, 500U);
+    left -= *purged;
+  }
+  EXPECT_EQ(left, 0U);
 }
 
 // The lock
@@ -365,6 +389,26 @@ TEST_F(SqliteStore, a_replaced_file_is_the_one_that_is_used_from_then_on) {
   EXPECT_FALSE(store.get("old").value.has_value());
   EXPECT_TRUE(other.put("k2", {{"x", 1}}).ok()) << "letting go of the old file left the new one's log alone";
   EXPECT_TRUE(store.get("k2").value.has_value());
+}
+
+TEST_F(SqliteStore, a_log_that_was_removed_is_noticed_and_nothing_is_called_written_into_it) {
+  Asking store(open_initialized(), loop_);
+  store.put("k", {{"x", 1}});
+  ASSERT_TRUE(std::filesystem::remove(path_ + "-wal"));
+  const RowReply reply = store.put("k", {{"x", 2}});
+  EXPECT_EQ(reply.outcome, Outcome::rejected);
+  EXPECT_THAT(reply.error.detail, AllOf(HasSubstr("-wal was removed"), HasSubstr("start them again")));
+}
+
+TEST_F(SqliteStore, a_log_removed_during_a_write_makes_its_outcome_unknown) {
+  bool removed = false;
+  Asking store(open_initialized({.at_moment =
+                                     [&](Moment moment) {
+                                       if (moment != Moment::before_commit || std::exchange(removed, true)) return;
+                                       std::filesystem::remove(path_ + "-wal");
+                                     }}),
+               loop_);
+  EXPECT_EQ(store.put("k", {{"x", 1}}).outcome, Outcome::unknown);
 }
 
 TEST_F(SqliteStore, a_file_deleted_during_a_write_makes_its_outcome_unknown) {

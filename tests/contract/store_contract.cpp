@@ -341,6 +341,20 @@ TEST_P(StoreContract, pages_lead_to_the_end_without_repeats_or_misses_even_among
   }
 }
 
+TEST_P(StoreContract, a_query_may_begin_at_an_expiry_and_goes_on_from_its_pages) {
+  for (int i = 0; i < 6; ++i) store_.put("k" + std::to_string(i), due("STARTED", 100 * i));
+  QueryDue query{"STARTED", WallTime::max(), 2, ""};
+  query.from = at_ms(200);
+  std::vector<std::string> keys;
+  do {
+    const PageReply reply = store_.query_due(query);
+    ASSERT_TRUE(reply.ok());
+    for (const Row& row : reply.value.rows) keys.push_back(row.key);
+    query.page = reply.value.next;
+  } while (!query.page.empty());
+  EXPECT_EQ(keys, (std::vector<std::string>{"k2", "k3", "k4", "k5"}));
+}
+
 TEST_P(StoreContract, a_page_of_no_rows_and_a_token_that_is_none_are_rejected) {
   EXPECT_EQ(store_.query_due({"STARTED", WallTime::max(), 0, ""}).outcome, Outcome::rejected);
   EXPECT_EQ(store_.query_due({"STARTED", WallTime::max(), 9, "nonsense"}).outcome, Outcome::rejected);

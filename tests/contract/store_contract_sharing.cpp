@@ -223,6 +223,39 @@ TEST_P(StoreContract, f18_only_tombstones_whose_seconds_have_passed_are_purged_a
       UnorderedElementsAre("not-yet", "in-milliseconds", "as-text", "still-held", "live", "stopped", "no-tombstone"));
 }
 
+TEST_P(StoreContract,
+       s03_a_workers_row_is_purged_after_its_tombstone_or_a_day_after_its_end_and_no_other_live_row_is) {
+  const std::int64_t now_ms = loop_.wall().time_since_epoch().count();
+  constexpr std::int64_t day_ms = 86'400'000;
+  const auto worker = [&](const char* key, std::int64_t session_end_ms, Value tombstone) {
+    Attributes attributes = due("WORKER", session_end_ms);
+    if (tombstone != Value()) attributes.emplace("tombstone_expires_at", std::move(tombstone));
+    store_.put(key, attributes);
+  };
+  worker("WORKER#crashed-long-ago", now_ms - day_ms - 60'000, {});
+  worker("WORKER#crashed-today", now_ms - day_ms + 60'000, {});
+  worker("WORKER#alive", now_ms + 20'000, {});
+  worker("WORKER#alive-after-all", now_ms + 20'000, now_ms / 1000 - 1);
+  worker("WORKER#ended-yesterday", 0, now_ms / 1000 - 1);
+  worker("WORKER#ended-just-now", 0, now_ms / 1000 + 80'000);
+  worker("CONN#strange", now_ms - 2 * day_ms, {});
+  store_.put("CONN#orphan", due("STARTED", now_ms - 2 * day_ms));
+  store_.put("CONN#stopped", due("STOPPED", now_ms - 2 * day_ms));
+  store_.put("CONN#removed", due("REMOVED", now_ms - 2 * day_ms));
+  store_.close();
+
+  Asking again(table_->open(loop_), loop_);
+  ASSERT_EQ(again.initialize().outcome, Outcome::applied);
+  EXPECT_THAT(
+      keys_of(again
+                  .batch_get({"WORKER#crashed-long-ago", "WORKER#crashed-today", "WORKER#alive",
+                              "WORKER#alive-after-all", "WORKER#ended-yesterday", "WORKER#ended-just-now",
+                              "CONN#strange", "CONN#orphan", "CONN#stopped", "CONN#removed"})
+                  .value),
+      UnorderedElementsAre("WORKER#crashed-today", "WORKER#alive", "WORKER#alive-after-all", "WORKER#ended-just-now",
+                           "CONN#strange", "CONN#orphan", "CONN#stopped", "CONN#removed"));
+}
+
 // Races
 
 TEST_P(StoreContract, of_sixteen_writers_with_one_condition_one_wins) {

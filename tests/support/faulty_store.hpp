@@ -20,6 +20,7 @@ class FaultyStore final : public Store {
     request_lost,  ///< nothing happened; unknown at the deadline
     reply_lost,    ///< it happened; unknown at the deadline
     rejected,
+    invalid,  ///< rejected for what is in the request
   };
   /// `update` is null for reads.
   using Judge = std::function<Fault(const Update* update)>;
@@ -74,6 +75,8 @@ class FaultyStore final : public Store {
         return answer(loop_.instant(), std::move(handler), Outcome::throttled, "busy");
       case Fault::rejected:
         return answer(loop_.instant(), std::move(handler), Outcome::rejected, "there is no such table");
+      case Fault::invalid:
+        return answer(loop_.instant(), std::move(handler), Outcome::rejected, "the key is no UTF-8", Code::usage);
       case Fault::reply_lost:
         forward([](Reply<T>) {});
         return answer(deadline, std::move(handler), Outcome::unknown, "timed out");
@@ -88,11 +91,12 @@ class FaultyStore final : public Store {
     };
   }
   template <class T>
-  void answer(Instant when, Handler<Reply<T>> handler, Outcome outcome, const char* why) {
-    loop_.call_at(when, [handler = std::move(handler), outcome, why] {
+  void answer(Instant when, Handler<Reply<T>> handler, Outcome outcome, const char* why,
+              Code code = Code::unavailable) {
+    loop_.call_at(when, [handler = std::move(handler), outcome, why, code] {
       Reply<T> reply;
       reply.outcome = outcome;
-      reply.error = Error(Code::unavailable, why);
+      reply.error = Error(code, why);
       handler(std::move(reply));
     });
   }

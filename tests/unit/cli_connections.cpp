@@ -12,6 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::LeaseTable;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -34,7 +35,7 @@ class ConnCommands : public testing::Test {
   }
   const Row& row() { return table.row("CONN#a"); }
   Step go(Wanted wanted, std::optional<WallTime> forget_at = std::nullopt) {
-    const Step step = step_to(wanted, row(), forget_at);
+    const Step step = step_to(wanted, row(), forget_at, now);
     if (step.kind == Step::Kind::write) {
       EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
     }
@@ -102,7 +103,7 @@ TEST_F(ConnCommands, stop_and_start_change_the_state_and_leave_the_lease_alone) 
 
 TEST_F(ConnCommands, a_step_does_not_happen_where_the_state_has_moved_since_it_was_read) {
   ASSERT_EQ(add(), Outcome::applied);
-  const Step stop = step_to(Wanted::stopped, row(), std::nullopt);
+  const Step stop = step_to(Wanted::stopped, row(), std::nullopt, now);
   go(Wanted::removed);
   EXPECT_EQ(table.carry_out(stop.update).outcome, Outcome::conflict);
   EXPECT_EQ(row().text(attribute::desired_state), state::removed);
@@ -158,7 +159,7 @@ TEST(Faults, f18_the_ttl_is_in_seconds_and_stands_on_tombstones_only) {
   LeaseTable table;
   table.carry_out(add_connection("a", stream("ws://h/"), false, now));
   EXPECT_EQ(table.find("CONN#a")->find(attribute::tombstone_expires_at), nullptr);
-  table.carry_out(step_to(Wanted::removed, *table.find("CONN#a"), now + 3600s).update);
+  table.carry_out(step_to(Wanted::removed, *table.find("CONN#a"), now + 3600s, now).update);
   EXPECT_EQ(table.find("CONN#a")->number(attribute::tombstone_expires_at), now_ms / 1000 + 3600);
   table.carry_out(add_connection("a", stream("ws://h/"), false, now));
   EXPECT_EQ(table.find("CONN#a")->find(attribute::tombstone_expires_at), nullptr);
@@ -170,7 +171,7 @@ TEST(Faults, f21_start_repairs_a_row_that_the_index_does_not_know) {
   Row& foreign = table.add("CONN#a");
   foreign.attributes.clear();
   foreign.attributes.emplace(attribute::url, "ws://h/");
-  const Step step = step_to(Wanted::started, *table.find("CONN#a"), std::nullopt);
+  const Step step = step_to(Wanted::started, *table.find("CONN#a"), std::nullopt, now);
   EXPECT_TRUE(step.repaired);
   ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
   EXPECT_EQ(table.find("CONN#a")->text(attribute::desired_state), state::started);
@@ -184,7 +185,7 @@ TEST(Faults, f21_start_repairs_one_that_is_started_but_has_no_expiry_or_one_that
     foreign.attributes.erase(std::string(attribute::expires_at));
     if (expiry != Value()) foreign.attributes.emplace(attribute::expires_at, expiry);
     EXPECT_EQ(view_of(foreign, now).lease_words, "not in the index");
-    const Step step = step_to(Wanted::started, foreign, std::nullopt);
+    const Step step = step_to(Wanted::started, foreign, std::nullopt, now);
     EXPECT_TRUE(step.repaired);
     ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
     EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at, -1), 0);
@@ -195,9 +196,77 @@ TEST(Faults, f21_a_repair_does_not_overwrite_a_lease_that_was_taken_meanwhile) {
   LeaseTable table;
   Row& foreign = table.add("CONN#a");
   foreign.attributes.erase(std::string(attribute::expires_at));
-  const Step step = step_to(Wanted::started, foreign, std::nullopt);
+  const Step step = step_to(Wanted::started, foreign, std::nullopt, now);
   foreign.attributes.emplace(attribute::expires_at, now_ms + 5'000);
   EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict);
+}
+
+TEST(Faults, f21_start_keeps_an_expiry_that_others_wrote_as_a_float_or_a_text_since_somebody_may_hold_by_it) {
+  for (const Value& expiry : {Value(static_cast<double>(now_ms + 5'000)), Value(std::to_string(now_ms + 5'000))}) {
+    LeaseTable table;
+    Row& foreign = table.add("CONN#a");
+    foreign.attributes.insert_or_assign(std::string(attribute::expires_at), expiry);
+    foreign.attributes.insert_or_assign(std::string(attribute::owner), Value("plain"));
+    ASSERT_EQ(table.carry_out(step_to(Wanted::started, foreign, std::nullopt, now).update).outcome, Outcome::applied);
+    EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at), now_ms + 5'000);
+    EXPECT_EQ(table.find("CONN#a")->text(attribute::owner), "plain");
+  }
+}
+
+TEST(Faults, f21_start_repairs_an_epoch_of_the_wrong_type_and_never_lowers_it) {
+  const std::pair<Value, std::int64_t> cases[] = {
+      {"7", 7}, {7.0, 7}, {7.5, 8}, {"abc", now_ms}, {Value(-1), now_ms}, {true, now_ms}};
+  for (const auto& [seen, repaired] : cases) {
+    LeaseTable table;
+    Row& row = table.add("CONN#a");
+    row.attributes.insert_or_assign(std::string(attribute::epoch), seen);
+    EXPECT_THAT(view_of(row, now).problem, HasSubstr("conn start a"));
+    const Step step = step_to(Wanted::started, row, std::nullopt, now);
+    EXPECT_TRUE(step.repaired);
+    ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    EXPECT_EQ(table.find("CONN#a")->number(attribute::epoch), repaired);
+    EXPECT_EQ(view_of(*table.find("CONN#a"), now).problem, "");
+    EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict) << "only what was seen is repaired";
+  }
+}
+
+TEST(Faults, f21_an_epoch_without_a_successor_cannot_be_repaired_and_start_says_so) {
+  for (const Value& seen : {Value(std::int64_t{INT64_MAX}), Value(1e300), Value("99999999999999999999")}) {
+    LeaseTable table;
+    Row& row = table.add("CONN#a");
+    row.attributes.insert_or_assign(std::string(attribute::epoch), seen);
+    const Step step = step_to(Wanted::started, row, std::nullopt, now);
+    EXPECT_EQ(step.kind, Step::Kind::refuse);
+    EXPECT_THAT(step.words, HasSubstr("another name"));
+  }
+}
+
+TEST(Faults, f21_start_makes_an_owner_that_is_no_text_one_and_leaves_it_its_lease) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value(5));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 5'000));
+  EXPECT_THAT(view_of(row, now).problem, HasSubstr("lease_owner is the number 5"));
+  ASSERT_EQ(table.carry_out(step_to(Wanted::started, row, std::nullopt, now).update).outcome, Outcome::applied);
+  EXPECT_EQ(table.find("CONN#a")->text(attribute::owner), "5");
+  EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at), now_ms + 5'000);
+}
+
+TEST(Release, s01_shortens_a_lease_that_ends_far_ahead_to_what_its_holder_can_believe_in_and_keeps_the_epoch) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("gone#1"));
+  row.attributes.insert_or_assign(std::string(attribute::epoch), Value(3));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(std::int64_t{INT64_MAX}));
+  EXPECT_THAT(view_of(row, now).problem, AllOf(HasSubstr("gone#1"), HasSubstr("conn release a")));
+  const Step step = release(row, 20s, now);
+  ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+  const Row& after = *table.find("CONN#a");
+  EXPECT_EQ(after.number(attribute::expires_at), now_ms + 20'000);
+  EXPECT_EQ(after.text(attribute::owner), "gone#1") << "one that lives keeps it by renewing";
+  EXPECT_EQ(after.number(attribute::epoch), 3);
+  EXPECT_EQ(release(after, 20s, now).kind, Step::Kind::nothing) << "it never makes a lease longer";
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict) << "only what was seen is shortened";
 }
 
 TEST(ConnectionView, tells_the_lease_in_human_terms) {

@@ -219,12 +219,59 @@ TEST_F(KeeperTest, a_checkpoint_whose_renewal_got_lost_rides_on_the_next_one) {
 TEST_F(KeeperTest, a_wall_clock_that_was_set_back_does_not_make_us_our_own_rival) {
   hold();
   renew();
-  const std::int64_t before = row_expiry();
   wall_shift_ = -1h;
-  const Action write = renewal();
-  const auto answered = carry_out(write);
-  EXPECT_EQ(answered.outcome, Outcome::applied);
-  EXPECT_GT(row_expiry(), before);
+  renew();
+  EXPECT_EQ(keeper_.held(), 1U);
+  EXPECT_EQ(keeper_.counters().adopted, 0U);
+}
+
+TEST_F(KeeperTest, s04_a_clock_that_was_an_hour_ahead_leaves_no_lease_an_hour_ahead_once_it_is_right) {
+  wall_shift_ = 1h;
+  hold();
+  renew();
+  EXPECT_EQ(row_expiry(), (now().wall + 20s).time_since_epoch().count());
+  wall_shift_ = 0h;
+  renew();
+  EXPECT_EQ(row_expiry(), (now().wall + 20s).time_since_epoch().count());
+  renew();
+  EXPECT_EQ(row_expiry(), (now().wall + 20s).time_since_epoch().count());
+}
+
+TEST_F(KeeperTest, s04_late_duplicates_of_renewals_by_either_clock_change_nothing) {
+  wall_shift_ = 1h;
+  hold();
+  const Action by_wrong_clock = renewal();
+  answer(by_wrong_clock, carry_out(by_wrong_clock));
+  (void)only(Kind::extend);
+  wall_shift_ = 0h;
+  const Action by_right_clock = renewal();  // the one that lowers the expiry
+  answer(by_right_clock, carry_out(by_right_clock));
+  (void)only(Kind::extend);
+  renew();
+  const Row newest = *table_.find("CONN#a");
+  EXPECT_EQ(carry_out(by_wrong_clock).outcome, Outcome::conflict);
+  EXPECT_EQ(carry_out(by_right_clock).outcome, Outcome::conflict);
+  EXPECT_EQ(*table_.find("CONN#a"), newest);
+}
+
+TEST_F(KeeperTest, s04_an_earlier_try_of_the_same_renewal_that_arrives_late_takes_nothing_back) {
+  hold();
+  const Action first = renewal();
+  answer(first, Outcome::unknown);
+  const Action second = renewal();
+  answer(second, carry_out(second));
+  (void)only(Kind::extend);
+  const std::int64_t promised = row_expiry();
+  EXPECT_EQ(carry_out(first).outcome, Outcome::conflict);
+  EXPECT_EQ(row_expiry(), promised);
+}
+
+TEST_F(KeeperTest, an_expiry_that_somebody_moved_ahead_by_years_is_put_right_by_the_next_renewal) {
+  hold();
+  table_.row("CONN#a").attributes["lease_expires_at_ms"] =
+      Value(std::int64_t{(now().wall + 24h * 3650).time_since_epoch().count()});
+  renew();
+  EXPECT_EQ(row_expiry(), (now().wall + 20s).time_since_epoch().count());
 }
 
 TEST_F(KeeperTest, a_delayed_duplicate_of_an_older_renewal_changes_nothing) {
@@ -242,9 +289,8 @@ TEST_F(KeeperTest, a_delayed_duplicate_of_an_older_renewal_changes_nothing) {
 
 TEST_F(KeeperTest, a_conflict_that_still_shows_us_as_the_owner_is_no_loss) {
   hold();
-  // Somebody moved the expiry ahead by hand.
-  table_.row("CONN#a").attributes["lease_expires_at_ms"] =
-      Value(std::int64_t{(now().wall + 1h).time_since_epoch().count()});
+  // Somebody edited the row by hand.
+  table_.row("CONN#a").attributes["lease_renewal"] = Value(1000);
   const Action write = renewal();
   const auto answered = carry_out(write);
   EXPECT_EQ(answered.outcome, Outcome::conflict);
@@ -411,8 +457,8 @@ TEST_F(KeeperTest, what_an_earlier_try_had_stored_is_known_and_the_rest_goes_wit
   (void)carry_out(first);
   answer(first, Outcome::unknown);
   keeper_.progress(slot, 9);
-  // An expiry above all of ours: the second try meets the first one's row.
-  table_.row("CONN#a").attributes["lease_expires_at_ms"] = Value(row_expiry() + 3'600'000);
+  // A number above all of ours: the second try meets the first one's row.
+  table_.row("CONN#a").attributes["lease_renewal"] = Value(1000);
   const Action second = renewal();
   EXPECT_EQ(second.write.last_seq, 9);
   const auto answered = carry_out(second);
@@ -421,6 +467,36 @@ TEST_F(KeeperTest, what_an_earlier_try_had_stored_is_known_and_the_rest_goes_wit
   EXPECT_EQ(keeper_.counters().settled, 1U);
   (void)only(Kind::extend);
   EXPECT_EQ(renewal().write.last_seq, 9) << "the row says 5";
+}
+
+TEST_F(KeeperTest, s09_a_last_seq_that_others_wrote_as_a_float_or_a_text_is_the_number_that_it_says) {
+  for (const Value& value : {Value(100.0), Value("100")}) {
+    const std::string key = "CONN#" + std::to_string(value.data().index());
+    table_.add(key).attributes["last_seq"] = value;
+    ASSERT_TRUE(claim(key));
+    const Action write = only(Kind::write);
+    answer(write, carry_out(write));
+    EXPECT_EQ(only(Kind::start).last_seq, 100);
+  }
+}
+
+TEST_F(KeeperTest, s09_a_last_seq_that_cannot_be_read_is_never_written_over_until_somebody_mends_it) {
+  table_.add("CONN#a").attributes["last_seq"] = Value("seven");
+  const Slot slot = hold();
+  keeper_.progress(slot, 43);
+  renew();
+  EXPECT_EQ(table_.find("CONN#a")->text(attribute::last_seq), "seven");
+  table_.row("CONN#a").attributes["last_seq"] = Value(7);
+  renew();
+  renew();
+  EXPECT_EQ(table_.find("CONN#a")->number(attribute::last_seq), 43);
+}
+
+TEST_F(KeeperTest, s10_a_claim_that_the_store_rejects_is_told_apart_from_one_that_it_could_not_answer) {
+  table_.add("CONN#a");
+  ASSERT_TRUE(claim());
+  answer(only(Kind::write), Outcome::rejected);
+  EXPECT_EQ(only(Kind::gone).ending, Ending::claim_refused);
 }
 
 // ---- Faults, by number ----

@@ -26,6 +26,7 @@ constexpr Duration skew = lease / 20;
 
 struct Happened {  // over all seeds: what did not happen was not tested
   std::uint64_t takeovers = 0, losses = 0, settled = 0, late = 0, duplicates = 0, plain_claims = 0, checks = 0;
+  std::uint64_t moved_ahead = 0, lowered = 0, shortened = 0;
 };
 
 /// True time is a Duration since the run began; nobody in the run can see it.
@@ -45,6 +46,7 @@ class World {
     for (std::size_t i = 0; i < workers; ++i) hire();
     if (!tight_ && one_in(2)) at(random_.between(0s, lease), [this] { plain_worker(); });
     at(random_.between(0s, 2 * lease), [this] { operate(); });
+    if (one_in(2)) at(random_.between(0s, 3 * lease), [this] { meddle(); });
   }
 
   void run(Duration length) {
@@ -325,12 +327,39 @@ class World {
     in(running ? random_.between(1s, lease) : random_.between(lease, 6 * lease), [this] { operate(); });
   }
 
+  /// Somebody moves a lease's expiry ahead, by little or by much, as a clock that is wrong for a moment would; and
+  /// later shortens it to what is usual where it still is, as `conn release` does.
+  void meddle() {
+    const std::string& key = keys_[random_.below(keys_.size())];
+    Row& row = table_.row(key);
+    if (!row.text(attribute::owner).empty() && row.number(attribute::expires_at) != 0) {
+      row.attributes[std::string(attribute::expires_at)] =
+          Value(row.number(attribute::expires_at) + random_.between(1ms, one_in(2) ? 1s : 1h) / 1ms);
+      ++happened_.moved_ahead;
+    }
+    in(random_.between(1s, 3 * lease), [this, key] {
+      Row& later = table_.row(key);
+      const WallTime usual = wall_at(now_ + random_.between(-skew / 2 + 2ms, skew / 2 - 2ms)) + 10'000ms;
+      if (later.text(attribute::owner).empty() ||
+          later.number(attribute::expires_at) <= usual.time_since_epoch().count()) {
+        return;
+      }
+      later.attributes[std::string(attribute::expires_at)] = Value(std::int64_t{usual.time_since_epoch().count()});
+      ++happened_.shortened;
+    });
+    in(random_.between(1s, 2 * lease), [this] { meddle(); });
+  }
+
   // ---- The rules ----
 
   void check_change(const Row& before, const Row& after) {
     const std::int64_t epoch = after.number(attribute::epoch);
     ASSERT_GE(epoch, before.number(attribute::epoch)) << "S3";
     ASSERT_GE(after.number(attribute::last_seq), before.number(attribute::last_seq)) << "S9";
+    const bool same_holder =
+        epoch == before.number(attribute::epoch) && after.text(attribute::owner) == before.text(attribute::owner);
+    if (same_holder && after.number(attribute::expires_at) < before.number(attribute::expires_at))
+      ++happened_.lowered;
     if (epoch > before.number(attribute::epoch)) {
       if (epoch > 1) ++happened_.takeovers;
       ASSERT_EQ(before.text(attribute::desired_state), state::started) << "S8";
@@ -409,6 +438,9 @@ TEST(LeaseModel, one_believer_and_rising_epochs_whatever_network_clocks_and_proc
   EXPECT_GT(happened.late, 5U);
   EXPECT_GT(happened.duplicates, 1000U);
   EXPECT_GT(happened.plain_claims, 500U);
+  EXPECT_GT(happened.moved_ahead, 1000U);
+  EXPECT_GT(happened.lowered, 1000U);
+  EXPECT_GT(happened.shortened, 100U);
   RecordProperty("checks", std::to_string(happened.checks));
 }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
+#include "core/number.hpp"
 #include "support/lease_table.hpp"
 
 namespace holdfast {
@@ -110,6 +114,62 @@ TEST_F(ClaimOf, takes_away_the_time_of_the_last_release) {
   EXPECT_EQ(candidate_from(row_)->released_at, WallTime(5ms));
   EXPECT_EQ(claim_as_seen(row_), Outcome::applied);
   EXPECT_EQ(row_.find(attribute::released_at), nullptr);
+}
+
+TEST_F(ClaimOf, s10_a_row_in_which_others_wrote_null_where_we_write_nothing) {
+  set(attribute::owner, nullptr);
+  set(attribute::epoch, nullptr);
+  set(attribute::expires_at, nullptr);
+  EXPECT_EQ(claim_as_seen(row_), Outcome::applied);
+  EXPECT_EQ(row_.text(attribute::owner), "me#1");
+  EXPECT_EQ(row_.number(attribute::epoch), 1);
+}
+
+TEST_F(ClaimOf, s10_whatever_is_a_candidate_can_be_claimed_as_it_was_seen_and_whatever_is_none_is_called_damaged) {
+  const std::vector<Value> values{nullptr, true, 0,  1,   -1,  INT64_MAX,     INT64_MIN,
+                                  1.0,     1.5,  "", "7", "w", Value::List{}, Value::Map{}};
+  for (const auto name : {attribute::owner, attribute::epoch}) {
+    for (const Value& value : values) {
+      SCOPED_TRACE(std::string(name) + " of kind " + std::to_string(value.data().index()));
+      Row& row = table_.add("CONN#a");
+      row.attributes[std::string(name)] = value;
+      const auto candidate = candidate_from(row);
+      EXPECT_NE(candidate.has_value(), damage_of(row).has_value());
+      if (candidate) {
+        EXPECT_EQ(claim_as_seen(row), Outcome::applied);
+      }
+    }
+  }
+}
+
+TEST(Damage, s10_is_told_in_words) {
+  test::LeaseTable table;
+  Row& row = table.add("CONN#a");
+  EXPECT_EQ(damage_of(row), std::nullopt);
+  row.attributes["lease_epoch"] = Value("7");
+  EXPECT_EQ(damage_of(row), "lease_epoch is a text: 7");
+  row.attributes["lease_epoch"] = Value(7.5);
+  EXPECT_EQ(damage_of(row), "lease_epoch is the float 7.5");
+  row.attributes["lease_epoch"] = Value(std::int64_t{INT64_MAX});
+  EXPECT_EQ(damage_of(row), "lease_epoch is the number 9223372036854775807, which has no successor");
+  row.attributes["lease_owner"] = Value(5);
+  EXPECT_EQ(damage_of(row), "lease_owner is the number 5");
+}
+
+TEST(WholeNumber, is_read_from_what_other_programs_write) {
+  EXPECT_EQ(whole_number(100), 100);
+  EXPECT_EQ(whole_number(100.0), 100);
+  EXPECT_EQ(whole_number("100"), 100);
+  EXPECT_EQ(whole_number("-1"), -1);
+  EXPECT_EQ(whole_number(100.5), std::nullopt);
+  EXPECT_EQ(whole_number(100.5, Fraction::rounded_up), 101);
+  EXPECT_EQ(whole_number(1e16), std::nullopt) << "no longer exact";
+  EXPECT_EQ(whole_number(std::numeric_limits<double>::infinity()), std::nullopt);
+  for (const char* text : {"", " 1", "1 ", "1.0", "0x1", "9223372036854775808", "seven"}) {
+    EXPECT_EQ(whole_number(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(whole_number(nullptr), std::nullopt);
+  EXPECT_EQ(whole_number(true), std::nullopt);
 }
 
 TEST(Candidate, is_only_what_shall_run_and_has_an_epoch_with_a_successor) {

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -205,7 +208,9 @@ TEST_F(PlannerTest, claims_that_meet_conflicts_bring_a_fresh_look) {
   look(orphans(100));
   const Instant looked = now().instant;
   advance(300ms);
-  for (std::size_t i = 0; i < planner_.batch() / 2; ++i) planner_.conflicted(now());
+  for (std::size_t i = 0; i < planner_.batch() / 2; ++i) {
+    planner_.claim_failed(*candidate_from(orphan("CONN#" + std::to_string(i))), Setback::conflict, now());
+  }
   while (!planner_.look(now())) advance_to(std::max(*planner_.next(), now().instant + 1ms));
   EXPECT_LE(now().instant, looked + 300ms + planner_.floor());
 }
@@ -265,11 +270,151 @@ TEST_F(PlannerFaults, f15_looks_into_a_failing_store_back_off_with_jitter_and_a_
 TEST_F(PlannerFaults, f15_a_claim_that_the_store_could_not_answer_holds_up_the_next_batch) {
   look(orphans(100));
   advance(1s);
-  (void)planner_.take(now(), 1000);
-  planner_.claim_failed(now());
+  planner_.claim_failed(*planner_.take(now(), 1000), Setback::store, now());
   EXPECT_TRUE(take().empty());
   advance(5s);
   EXPECT_EQ(take().size(), planner_.batch());
+}
+
+/// A table whose index is served in pages, and a worker whose claims come to what the test says.
+class PlannerAndRows : public PlannerTest {
+ protected:
+  Row& add(const std::string& key) { return rows_.emplace_back(orphan(key)); }
+
+  void serve() {
+    if (const auto wanted = planner_.look(now())) {
+      if (!wanted->goes_on) position_ = 0;
+      ++looks_;
+      for (bool more = true; more;) {
+        const std::size_t count = std::min(wanted->limit, rows_.size() - position_);
+        const std::span page = std::span(rows_).subspan(position_, count);
+        position_ += count;
+        read_ += count;
+        more = planner_.saw(page, position_ < rows_.size(), now());
+      }
+    }
+    while (const auto candidate = planner_.take(now(), 1000)) {
+      ++tries_[candidate->key];
+      if (const auto setback = fate_(candidate->key)) {
+        planner_.claim_failed(*candidate, *setback, now(), "why");
+      } else {
+        std::erase_if(rows_, [&](const Row& row) { return row.key == candidate->key; });
+        won_.insert(candidate->key);
+      }
+    }
+  }
+  void run(Duration time) {
+    const Duration end = elapsed_ + time;
+    while (elapsed_ < end) {
+      serve();
+      const Instant next = planner_.next().value_or(Instant::max());
+      elapsed_ = std::min(end, std::max(elapsed_ + 1ms, next - Instant(1000s)));
+    }
+  }
+  std::size_t all_tries() const {
+    std::size_t sum = 0;
+    for (const auto& [key, count] : tries_) sum += count;
+    return sum;
+  }
+
+  std::vector<Row> rows_;  // in the order of the index
+  std::size_t position_ = 0;
+  std::size_t looks_ = 0;
+  std::size_t read_ = 0;
+  std::map<std::string, std::size_t> tries_;
+  std::set<std::string> won_;
+  std::function<std::optional<Setback>(const std::string&)> fate_ = [](const std::string& key) {
+    return key.starts_with("CONN#bad") ? std::optional(Setback::conflict) : std::nullopt;
+  };
+};
+
+TEST_F(PlannerAndRows, s10_rows_that_are_damaged_keep_no_good_one_waiting_and_are_counted) {
+  for (int i = 0; i < 20'000; ++i) add("CONN#bad" + std::to_string(i)).attributes["lease_epoch"] = Value("7");
+  add("CONN#good");
+  run(60s);
+  EXPECT_TRUE(won_.contains("CONN#good"));
+  EXPECT_EQ(all_tries(), 1U) << "nothing else was claimed";
+  EXPECT_EQ(planner_.unclaimable().count, 20'000U);
+  EXPECT_EQ(planner_.unclaimable().why, "lease_epoch is a text: 7");
+  rows_.clear();
+  run(30s);
+  EXPECT_EQ(planner_.unclaimable().count, 0U);
+}
+
+TEST_F(PlannerAndRows, s10_rows_whose_claims_meet_conflicts_for_ever_keep_no_good_one_waiting) {
+  for (int i = 0; i < 3'000; ++i) add("CONN#bad" + std::to_string(i));
+  add("CONN#good");
+  run(60s);
+  EXPECT_TRUE(won_.contains("CONN#good"));
+}
+
+TEST_F(PlannerAndRows, s10_a_row_whose_claims_meet_conflicts_for_ever_is_tried_less_and_less_often_up_to_a_cap) {
+  for (int i = 0; i < 1'100; ++i) add("CONN#bad" + std::to_string(i));
+  run(10min);
+  const std::size_t before = all_tries();
+  const std::size_t looks = looks_;
+  run(10min);
+  // Once in half a minute to a minute, and then at the next look.
+  EXPECT_LE(all_tries() - before, 1'100U * 20);
+  EXPECT_GE(all_tries() - before, 1'100U * 8) << "but it is tried";
+  EXPECT_LE(looks_ - looks, 200U) << "and it brings no looks of its own";
+  EXPECT_EQ(planner_.unclaimable().count, 1'100U);
+  EXPECT_EQ(planner_.unowned(now()), 1'100U) << "F10: what is tried in vain is nobody's";
+}
+
+TEST_F(PlannerAndRows, s10_a_row_that_changed_since_its_claim_failed_is_tried_at_the_next_look) {
+  add("CONN#bad");
+  run(5min);
+  fate_ = [](const std::string&) { return std::nullopt; };
+  rows_[0].attributes["lease_epoch"] = Value(3);
+  const std::size_t looks = looks_;
+  while (won_.empty() && looks_ < looks + 3) run(100ms);
+  EXPECT_EQ(won_.size(), 1U);
+}
+
+TEST_F(PlannerAndRows, s10_a_row_whose_claim_the_store_rejects_holds_up_no_other_claim) {
+  fate_ = [](const std::string& key) {
+    return key.starts_with("CONN#bad") ? std::optional(Setback::refused) : std::nullopt;
+  };
+  for (int i = 0; i < 60; ++i) add("CONN#bad" + std::to_string(i));
+  for (int i = 0; i < 60; ++i) add("CONN#good" + std::to_string(i));
+  run(2s);
+  EXPECT_EQ(won_.size(), 60U);
+  EXPECT_EQ(planner_.unclaimable().count, 60U);
+  EXPECT_EQ(planner_.unclaimable().why, "the store rejects it: why");
+}
+
+TEST_F(PlannerAndRows, s10_every_due_row_is_reached_within_a_number_of_looks_that_its_place_bounds) {
+  for (int i = 0; i < 30'000; ++i) add("CONN#bad" + std::to_string(i)).attributes["lease_owner"] = Value(5);
+  for (int i = 0; i < 10; ++i) add("CONN#good" + std::to_string(i));
+  while (won_.size() < 10 && looks_ < 100) run(100ms);
+  EXPECT_EQ(won_.size(), 10U);
+  EXPECT_LE(looks_, 5U) << "8192 rows each";
+}
+
+TEST_F(PlannerAndRows, s10_more_failing_rows_than_can_be_remembered_slow_the_claims_down_instead_of_storming) {
+  for (int i = 0; i < 20'000; ++i) add("CONN#bad" + std::to_string(i));
+  run(2min);
+  const std::size_t before = all_tries();
+  run(1min);
+  // Without a memory each would be tried anew at each look: twelve times in a minute.
+  EXPECT_LE(all_tries() - before, 30'000U);
+}
+
+TEST_F(PlannerTest, a_look_that_fails_after_its_first_page_is_continued_and_one_that_fails_at_once_begins_anew) {
+  const auto next_look = [&] {
+    for (;;) {
+      if (const auto wanted = planner_.look(now())) return *wanted;
+      advance(10ms);
+      (void)take();
+    }
+  };
+  EXPECT_FALSE(next_look().goes_on);
+  EXPECT_TRUE(planner_.saw(orphans(3), true, now()));
+  planner_.failed(now());
+  EXPECT_TRUE(next_look().goes_on);
+  planner_.failed(now());
+  EXPECT_FALSE(next_look().goes_on);
 }
 
 /// Planner and Keeper together, virtual time: a worker that held 300 connections dies.

@@ -93,6 +93,14 @@ TEST(Sequence, repeats_and_holes_are_told_from_what_is_new) {
   EXPECT_EQ(sequence.last(), 15);
 }
 
+TEST(Sequence, s09_numbers_are_used_up_at_the_last_one_and_do_not_begin_anew_below_zero) {
+  Sequence sequence(INT64_MAX - 1);
+  EXPECT_EQ(sequence.next(), INT64_MAX);
+  EXPECT_EQ(sequence.next(), std::nullopt);
+  EXPECT_EQ(sequence.last(), INT64_MAX);
+  EXPECT_TRUE(sequence.see(INT64_MAX).repeat);
+}
+
 TEST(Sequence, going_back_is_seen_within_a_connection_only) {
   Sequence sequence(10);
   EXPECT_FALSE(sequence.see(8).went_back);

@@ -451,6 +451,51 @@ TEST(Faults, f43_a_connection_that_never_opens_nor_fails_is_given_up) {
   EXPECT_LE(rig.reconnects_in(), 61s);
 }
 
+TEST(Faults, f41_a_last_seq_written_as_a_float_or_a_text_is_gone_on_from) {
+  for (const Value& value : {Value(100.0), Value("100")}) {
+    StreamRig rig;
+    Row row = StreamRig::row(StreamRig::with_seq({{"resume.query", "since"}}));
+    row.attributes["last_seq"] = value;
+    rig.stream->start({ConnectionId("a"), row, rig.guard});
+    rig.loop.settle();
+    EXPECT_EQ(rig.target(), "/stream?since=100");
+    EXPECT_EQ(rig.last_seq(), 100);
+  }
+}
+
+TEST(Faults, f41_a_last_seq_that_cannot_be_read_parks_the_stream_instead_of_replaying_all_until_it_is_mended) {
+  StreamRig rig;
+  Row row = StreamRig::row(StreamRig::with_seq({{"resume.query", "since"}}));
+  row.attributes["last_seq"] = Value("seven");
+  rig.stream->start({ConnectionId("a"), row, rig.guard});
+  rig.loop.settle();
+  EXPECT_EQ(rig.net.count(), 0U);
+  EXPECT_EQ(rig.status(), "parked");
+  EXPECT_THAT(rig.reason(), HasSubstr("last_seq is a text: seven"));
+  row.attributes["last_seq"] = Value(7);
+  rig.stream->row_changed(row);
+  EXPECT_EQ(rig.target(), "/stream?since=7");
+}
+
+TEST(Faults, f41_a_stream_whose_own_numbers_are_used_up_is_parked_and_delivers_nothing_below_zero) {
+  StreamRig rig;
+  rig.start_open({}, INT64_MAX - 1);
+  rig.net.text("a");
+  rig.net.text("b");
+  rig.net.batch_end();
+  ASSERT_EQ(rig.sink.records.size(), 1U);
+  EXPECT_EQ(rig.sink.records[0].seq, INT64_MAX);
+  EXPECT_EQ(rig.status(), "parked");
+  EXPECT_THAT(rig.reason(), HasSubstr("used up"));
+  EXPECT_FALSE(rig.net.alive());
+}
+
+TEST(Faults, f41_the_number_after_the_last_one_that_there_is_is_not_asked_for) {
+  StreamRig rig;
+  rig.start(StreamRig::with_seq({{"resume.query", "from"}, {"resume.inclusive", true}}), INT64_MAX);
+  EXPECT_EQ(rig.target(), "/stream?from=9223372036854775807");
+}
+
 TEST(Faults, f44_the_limit_on_a_message_is_handed_to_the_engine_and_its_excess_parks) {
   StreamRig rig;
   rig.start_open({{"max_message_bytes", 5000}});

@@ -67,7 +67,7 @@ void MemoryTable::unsubscribe(ChangeFeed& feed) {
 Answer MemoryTable::run(const Initialize& /*request*/, WallTime now) {
   std::vector<std::string> dead;
   for (const auto& [key, row] : rows_) {
-    if (is_expired_tombstone(row, now)) dead.push_back(key);
+    if (may_be_forgotten(row, now)) dead.push_back(key);
   }
   for (const std::string& key : dead) erase(key);
   if (!dead.empty()) tell();
@@ -110,7 +110,7 @@ Answer MemoryTable::run(const QueryDue& request, WallTime /*now*/) {
   PageReply reply{Outcome::applied, {}, {}};
   const auto last = last_expiry(request.before);
   if (!last) return reply;
-  auto from = due_.lower_bound({request.state, INT64_MIN, ""});
+  auto from = due_.lower_bound({request.state, request.from.time_since_epoch().count(), ""});
   if (!request.page.empty()) {
     const auto after = position_from(request.page);
     from = due_.upper_bound({request.state, after->expires_at, after->key});

@@ -1,5 +1,7 @@
 #include "store/sqlite/connection.hpp"
 
+#include <sys/stat.h>
+
 #include <utility>
 
 namespace holdfast::store {
@@ -46,10 +48,23 @@ Sql<std::string> Connection::text(const char* sql) const {
   return std::string(statement->text(0));
 }
 
-bool Connection::moved() const {
+Connection::Moved Connection::moved() const {
   int moved = 0;
   const int code = sqlite3_file_control(get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-  return code == SQLITE_OK && moved != 0;
+  if (code == SQLITE_OK && moved != 0) return Moved::file;
+  // SQLite looks at the main file only. While it is open nobody who uses it rightly removes or replaces its log.
+  return log_ && log_at_path() != log_ ? Moved::log : Moved::no;
+}
+
+void Connection::know_log() {
+  log_ = log_at_path();
+}
+
+std::optional<Connection::FileId> Connection::log_at_path() const {
+  struct stat status {};
+  const char* const path = sqlite3_filename_wal(sqlite3_db_filename(get(), "main"));  // links resolved
+  if (path == nullptr || ::stat(path, &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
 }
 
 void Connection::disown() {

@@ -69,8 +69,11 @@ class Connection {
   [[nodiscard]] Sql<std::int64_t> number(const char* sql) const;
   [[nodiscard]] Sql<std::string> text(const char* sql) const;
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(get()) == 0; }
-  /// Whether the file that was opened is no longer the one at its path.
-  [[nodiscard]] bool moved() const;
+  /// Notes which log the connection writes to, once it has one: after the first read.
+  void know_log();
+  /// Whether the file that was opened, or its log, is no longer the one at its path.
+  enum class Moved { no, file, log };
+  [[nodiscard]] Moved moved() const;
   /// Says that closing must not touch the files at the path: they are no longer ours.
   void disown();
   [[nodiscard]] Failure failure(int code, const char* doing) const { return failure_from(code, get(), path_, doing); }
@@ -82,7 +85,14 @@ class Connection {
   };
   Connection(std::string path, sqlite3* connection) : path_(std::move(path)), connection_(connection) {}
 
+  struct FileId {
+    std::uint64_t device = 0, inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  [[nodiscard]] std::optional<FileId> log_at_path() const;
+
   std::string path_;
+  std::optional<FileId> log_;
   std::unique_ptr<sqlite3, Closer> connection_;
 };
 

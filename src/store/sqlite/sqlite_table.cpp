@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -36,6 +36,9 @@ constexpr const char* schema_sql = R"(
   PRAGMA user_version = 1;
 )";
 static_assert(schema_version == 1 && application_id == 1212568404, "as written above");
+
+// A purge takes the lock for as long as it takes to delete so many rows of each state.
+constexpr std::int64_t purge_looks_at_max = 500;
 
 tl::unexpected<Failure> rejected(Code code, std::string detail) {
   return tl::unexpected(Failure{Outcome::rejected, {code, std::move(detail)}});
@@ -73,9 +76,16 @@ Sql<Row> to_row(const std::string& path, std::string key, std::string_view cell)
 
 Sql<void> SqliteTable::open() {
   if (moved()) {
+    const bool log_only = connection_->moved() == Connection::Moved::log;
     connection_->disown();
     close();
     lost_ = true;
+    // Told once; the next call opens what is there.
+    if (log_only) {
+      return rejected(Code::corrupt, "the log " + options_.path +
+                                         "-wal was removed while it was in use: what was written last is lost, and"
+                                         " epochs with it; end all that use the database and start them again");
+    }
   }
   if (connection_) return {};
   struct stat status {};
@@ -141,6 +151,7 @@ Sql<void> SqliteTable::connect(bool create) {
     if (auto result = connection_->run(schema_sql); !result) return done(std::move(result));
     if (auto result = connection_->run("COMMIT"); !result) return done(std::move(result));
   }
+  connection_->know_log();
   return done(prepare());
 }
 
@@ -181,7 +192,6 @@ Sql<void> SqliteTable::prepare() {
        " AND lease_expires_at_ms <= ?2 AND (lease_expires_at_ms, pk) > (?3, ?4)"
        " ORDER BY lease_expires_at_ms, pk LIMIT ?5"},
       {statements_.owned, "SELECT pk, item FROM rows WHERE lease_owner = ?1 ORDER BY pk"},
-      {statements_.tombstones, "SELECT pk, item FROM rows WHERE desired_state = ?1 AND lease_expires_at_ms <= ?2"},
       {statements_.data_version, "PRAGMA data_version"},
   };
   for (const auto& [statement, sql] : all) {
@@ -317,7 +327,7 @@ Sql<Answer> SqliteTable::run(const QueryDue& request) {
   PageReply reply{Outcome::applied, {}, {}};
   const auto last = last_expiry(request.before);
   if (!last) return reply;
-  const Position first{std::numeric_limits<std::int64_t>::min(), ""};
+  const Position first{request.from.time_since_epoch().count(), ""};  // every key is above the empty one
   const Position after = request.page.empty() ? first : position_from(request.page).value_or(first);
   const std::size_t limit = std::min(request.limit, page_rows_max);
   Statement& due = statements_.due;
@@ -363,37 +373,52 @@ Sql<Answer> SqliteTable::run(const QueryOwned& request) {
   }
 }
 
+/// Those among the next rows of this state, in the index's order.
+Sql<std::vector<std::string>> SqliteTable::find_forgettable(std::string_view state, Position& after, WallTime now) {
+  std::vector<std::string> found;
+  Statement& due = statements_.due;
+  const InUse in_use(due);
+  const Position from = std::exchange(after, Position{});
+  due.bind(1, state);
+  due.bind(2, std::int64_t{now.time_since_epoch().count()});
+  due.bind(3, from.expires_at);
+  due.bind(4, std::string_view(from.key));
+  due.bind(5, purge_looks_at_max);
+  for (std::int64_t seen = 1;; ++seen) {
+    const int code = due.step();
+    if (code == SQLITE_DONE) return found;
+    if (code != SQLITE_ROW) return tl::unexpected(connection_->failure(code, "read"));
+    if (seen == purge_looks_at_max) after = {due.number(2), std::string(due.text(0))};  // there may be more
+    const auto row = to_row(options_.path, std::string(due.text(0)), due.text(1));
+    if (row && may_be_forgotten(*row, now)) found.push_back(row->key);
+  }
+}
+
 Sql<std::size_t> SqliteTable::purge(WallTime now) {
   std::vector<std::string> dead;
-  const auto collect = [&]() -> Sql<void> {
-    dead.clear();
-    Statement& tombstones = statements_.tombstones;
-    const InUse in_use(tombstones);
-    tombstones.bind(1, state::removed);
-    tombstones.bind(2, std::int64_t{now.time_since_epoch().count()});
-    while (true) {
-      const int code = tombstones.step();
-      if (code == SQLITE_DONE) return {};
-      if (code != SQLITE_ROW) return tl::unexpected(connection_->failure(code, "read"));
-      const auto row = to_row(options_.path, std::string(tombstones.text(0)), tombstones.text(1));
-      if (row && is_expired_tombstone(*row, now)) dead.push_back(row->key);
-    }
-  };
-  // First without a lock: mostly there is nothing to do.
-  if (auto found = collect(); !found) return tl::unexpected(std::move(found.error()));
+  // Without a lock: mostly there is nothing to do.
+  for (std::size_t i = 0; i < purged_up_to_.size(); ++i) {
+    auto found = find_forgettable(i == 0 ? state::removed : state::worker, purged_up_to_[i], now);
+    if (!found) return tl::unexpected(std::move(found.error()));
+    std::move(found->begin(), found->end(), std::back_inserter(dead));
+  }
   if (dead.empty()) return 0U;
   if (auto begun = begin_write(); !begun) return tl::unexpected(std::move(begun.error()));
-  Sql<void> result = collect();
+  std::size_t count = 0;
+  Sql<void> result;
   for (auto key = dead.begin(); result && key != dead.end(); ++key) {
+    const auto row = find(*key);  // again, now that nobody else writes
+    if (!row || !*row || !may_be_forgotten(**row, now)) continue;
     statements_.remove.bind(1, std::string_view(*key));
     result = step(statements_.remove, "write to");
+    ++count;
   }
   if (result) result = commit();
   if (!result) {
     rollback();
     return tl::unexpected(std::move(result.error()));
   }
-  return dead.size();
+  return count;
 }
 
 std::optional<std::int64_t> SqliteTable::data_version() {

@@ -1,10 +1,13 @@
 #pragma once
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/request.hpp"
+#include "store/rows.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/failure.hpp"
 
@@ -31,8 +34,8 @@ class SqliteTable {
   explicit SqliteTable(SqliteOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] bool is_open() const { return connection_.has_value(); }
-  /// Whether what is open is no longer the file at the path.
-  [[nodiscard]] bool moved() const { return connection_ && connection_->moved(); }
+  /// Whether what is open is no longer the file at the path, with its log.
+  [[nodiscard]] bool moved() const { return connection_ && connection_->moved() != Connection::Moved::no; }
   /// Opens what is there, and notices when what was open is no longer there.
   [[nodiscard]] Sql<void> open();
   /// Makes file, table and index where they are missing. What was done, in words.
@@ -47,7 +50,8 @@ class SqliteTable {
 
   // Inside a transaction. A failure that is not `only_row` leaves nothing but rollback().
   [[nodiscard]] Sql<Answer> execute(const Request& request);
-  /// How many rows were deleted because their time was over (S3, F18). Begins and commits by itself.
+  /// How many rows were deleted because nothing depends on them any more (S3, F18). Begins and commits by itself.
+  /// Looks at some rows of each kind, the next call at the next ones.
   [[nodiscard]] Sql<std::size_t> purge(WallTime now);
 
   /// Rises when another connection has committed.
@@ -56,7 +60,7 @@ class SqliteTable {
  private:
   struct Statements {
     Statement begin_write, begin_read, commit, find, insert, update_item, update_expiry, update_all, remove, due,
-        owned, tombstones, data_version;
+        owned, data_version;
   };
 
   [[nodiscard]] Sql<void> connect(bool create);
@@ -65,6 +69,7 @@ class SqliteTable {
   [[nodiscard]] Sql<void> step(Statement& statement, const char* doing);
   [[nodiscard]] Sql<std::optional<Row>> find(const std::string& key);
   [[nodiscard]] Sql<void> write(const std::optional<Row>& before, const Row& after);
+  [[nodiscard]] Sql<std::vector<std::string>> find_forgettable(std::string_view state, Position& after, WallTime now);
 
   [[nodiscard]] Sql<Answer> run(const Initialize& request);
   [[nodiscard]] Sql<Answer> run(const Get& request);
@@ -76,9 +81,10 @@ class SqliteTable {
 
   const SqliteOptions options_;
   std::optional<Connection> connection_;
-  Statements statements_;  // destroyed before the connection
-  std::string cell_;       // kept for its memory
-  bool lost_ = false;      // it was open once and then gone: for the words
+  Statements statements_;                 // destroyed before the connection
+  std::string cell_;                      // kept for its memory
+  std::array<Position, 2> purged_up_to_;  // removed ones, workers
+  bool lost_ = false;                     // it was open once and then gone: for the words
 };
 
 }  // namespace holdfast::store

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 constexpr Duration backoff_first = 500us;
 constexpr Duration backoff_max = 16ms;
 constexpr Duration look_every = 100ms;
+constexpr Duration purge_every = 10min;
 // Others who were seen at the lock are reckoned with for so long.
 constexpr Duration polite_for = 500ms;
 constexpr Duration polite_from = 1ms;
@@ -99,10 +100,9 @@ bool SqliteWorker::ready() {
       seen_version_ = table_.data_version();
       feed_.touch();  // nobody knows what happened in between
     }
-    if (!purged_) purge();
+    if (loop_.instant() >= purge_after_) purge();
     return true;
   }
-  purged_ = false;
   if (opened.error().busy) {
     wait_for_lock();
   } else {
@@ -279,9 +279,10 @@ void SqliteWorker::look_for_changes() {
   seen_version_ = version;
 }
 
-/// Once per opening. Failure is no harm: the next opening tries again.
+/// At the first opening, and now and then. Failure is no harm: the next one tries again.
 void SqliteWorker::purge() {
-  purged_ = true;
+  // Not all processes at once.
+  purge_after_ = loop_.instant() + random_.between(purge_every / 2, purge_every);
   const auto purged = table_.purge(loop_.wall());
   if (purged && *purged > 0) feed_.touch();
 }

@@ -82,7 +82,7 @@ class SqliteWorker {
   Instant look_after_{};
   Instant polite_until_{};
   std::optional<std::int64_t> seen_version_;
-  bool purged_ = false;
+  Instant purge_after_{};
 
   runtime::Mailbox<std::shared_ptr<Operation>> mailbox_{queue_max};
   runtime::Thread thread_;  // last: it uses all of the above
