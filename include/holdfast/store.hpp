@@ -50,6 +50,7 @@ struct QueryDue {
   WallTime before{};        ///< lease_expires_at_ms below this; WallTime::max() for all
   std::size_t limit = 100;  ///< rows per page, at least 1
   std::string page;
+  WallTime from = WallTime::min();  ///< lease_expires_at_ms not below this
 };
 
 struct Capabilities {
