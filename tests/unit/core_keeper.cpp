@@ -188,11 +188,11 @@ TEST_F(KeeperTest, a_claim_that_cannot_be_settled_is_retried_with_its_attempt_un
   EXPECT_GT(keeper_.counters().unknown, 4U);
 }
 
-TEST_F(KeeperTest, a_rejected_claim_is_dropped) {
+TEST_F(KeeperTest, s10_a_rejected_claim_is_dropped_and_told_apart_from_one_that_was_not_answered) {
   table_.add("CONN#a");
   ASSERT_TRUE(claim());
   answer(only(Kind::write), Outcome::rejected);
-  EXPECT_EQ(only(Kind::gone).ending, Ending::claim_failed);
+  EXPECT_EQ(only(Kind::gone).ending, Ending::claim_refused);
 }
 
 // ---- Renewals ----
@@ -490,13 +490,6 @@ TEST_F(KeeperTest, s09_a_last_seq_that_cannot_be_read_is_never_written_over_unti
   renew();
   renew();
   EXPECT_EQ(table_.find("CONN#a")->number(attribute::last_seq), 43);
-}
-
-TEST_F(KeeperTest, s10_a_claim_that_the_store_rejects_is_told_apart_from_one_that_it_could_not_answer) {
-  table_.add("CONN#a");
-  ASSERT_TRUE(claim());
-  answer(only(Kind::write), Outcome::rejected);
-  EXPECT_EQ(only(Kind::gone).ending, Ending::claim_refused);
 }
 
 // ---- Faults, by number ----
