@@ -31,7 +31,7 @@ PageReply LaggingIndex::query(const QueryDue& query, Instant now) {
   PageReply reply{Outcome::applied, {}, {}};
   const auto last = store::last_expiry(query.before);
   if (!last) return reply;
-  auto from = due_.lower_bound({query.state, INT64_MIN, ""});
+  auto from = due_.lower_bound({query.state, query.from.time_since_epoch().count(), ""});
   if (const auto after = store::position_from(query.page)) {
     from = due_.upper_bound({query.state, after->expires_at, after->key});
   }
