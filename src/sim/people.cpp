@@ -107,7 +107,8 @@ void People::tamper() {
       around_.rules.row(connection).expires_at +
       std::chrono::duration_cast<std::chrono::milliseconds>(world_.plan.terms.lease / 2).count();
   if (around_.rules.row(connection).expires_at == 0) return;
-  update.changes = {Change::set(attribute::expires_at, later)};
+  // With the number ahead, the owner meets a conflict that shows its own lease.
+  update.changes = {Change::set(attribute::expires_at, later), Change::add(attribute::renewal, 1000)};
   write(connection, std::move(update), 5);
 }
 
