@@ -7,6 +7,8 @@
 namespace holdfast::worker {
 namespace {
 
+constexpr std::size_t unreadable_told_max = 10;
+
 std::string connections(std::size_t count, bool or_more = false) {
   if (count == 1) return "1 connection";
   return (or_more ? "at least " : "") + std::to_string(count) + " connections";
@@ -50,9 +52,10 @@ void Strays::far_ahead(const FarAhead& now) {
 }
 
 void Strays::unreadable(const Error& error) {
-  if (error.detail == unreadable_told_) return;
-  if (!error.detail.empty()) log_.warning("a row cannot be read and is left out: " + error.detail);
-  unreadable_told_ = error.detail;
+  if (error.detail.empty() || unreadable_told_.size() >= unreadable_told_max) return;
+  if (!unreadable_told_.insert(error.detail).second) return;
+  log_.warning("a row cannot be read and is left out: " + error.detail +
+               (unreadable_told_.size() < unreadable_told_max ? "" : "; no more such rows are told of"));
 }
 
 }  // namespace holdfast::worker

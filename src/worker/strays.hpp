@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 
 #include "core/planner.hpp"
@@ -25,14 +26,14 @@ class Strays {
     Duration ahead{};
   };
   void far_ahead(const FarAhead& now);
-  /// A row of the latest look could not be read; without detail: all could.
+  /// A row could not be read; without detail: all could. Each is told once, up to a number of them.
   void unreadable(const Error& error);
 
  private:
   runtime::Log& log_;
   std::size_t unclaimable_told_ = 0;
   std::size_t far_ahead_told_ = 0;
-  std::string unreadable_told_;
+  std::set<std::string> unreadable_told_;
 };
 
 }  // namespace holdfast::worker

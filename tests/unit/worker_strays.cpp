@@ -45,6 +45,17 @@ TEST_F(StraysTest, f20_leases_far_ahead_are_told_once_with_what_to_do) {
                                        HasSubstr("conn release"))));
 }
 
+TEST_F(StraysTest, f20_rows_that_cannot_be_read_are_told_once_each_and_not_without_end) {
+  for (int look = 0; look < 3; ++look) {
+    strays.unreadable({Code::corrupt, "row a"});
+    strays.unreadable({});
+    strays.unreadable({Code::corrupt, "row b"});
+  }
+  EXPECT_EQ(lines.size(), 2U);
+  for (int i = 0; i < 100; ++i) strays.unreadable({Code::corrupt, std::to_string(i)});
+  EXPECT_EQ(lines.size(), 10U);
+}
+
 TEST_F(StraysTest, a_key_that_is_no_text_is_shown_harmlessly) {
   strays.unclaimable({1, "CONN#\xff\n", "why"});
   EXPECT_THAT(lines, ElementsAre(HasSubstr("CONN#??")));
