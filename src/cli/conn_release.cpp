@@ -54,8 +54,8 @@ void add_conn_release(Setup setup) {
   CLI::App& app = add_command(
       setup,
       {.name = "release",
-       .description = "shorten leases that end far in the future (a clock was wrong) to what is usual; a holder that "
-                      "lives keeps its lease by renewing it",
+       .description =
+           "shorten leases that end far in the future, as after a wrong clock; a living holder keeps its lease",
        .example = "conn release btc",
        .exit_codes = "there is no such connection, or the table is not to be had"},
       [settings] { return run_release(*settings); });

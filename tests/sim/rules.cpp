@@ -25,6 +25,7 @@ struct RulesAre : testing::Test {
   Rules rules{world};
   SimTable table;
   NodeClock clock;
+  std::int64_t renewals = 0;
   std::int16_t a = rules.add_process({.owner = "a#1", .clock = &clock});
   std::int16_t b = rules.add_process({.owner = "b#1", .clock = &clock});
 
@@ -39,13 +40,14 @@ struct RulesAre : testing::Test {
     const Now now{world.now(), clock.wall(world.now())};
     (void)table.execute(store::Request(std::move(update)), {process, now.instant, now.instant, false}, now);
   }
-  LeaseWrite write(LeaseWrite::Kind kind, std::int64_t epoch) const {
+  LeaseWrite write(LeaseWrite::Kind kind, std::int64_t epoch) {
     LeaseWrite write;
     write.kind = kind;
     write.key = "CONN#c0";
     write.attempt = {static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(kind)};
     write.epoch = {epoch};
     write.expires_at = clock.wall(world.now()) + 20s;
+    if (kind == LeaseWrite::Kind::renew) write.renewal = ++renewals;
     return write;
   }
   void claim(std::int16_t process, const std::string& owner, std::int64_t epoch) {

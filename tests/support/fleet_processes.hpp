@@ -52,8 +52,8 @@ class Processes : public testing::Test {
     return start(std::move(arguments));
   }
   /// Gives the base URL of its streams.
-  std::string feed(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments{"feed",   "--port", "0",         "--streams", "5",
+  std::string feed(std::vector<std::string> more = {}, int streams = 5) {
+    std::vector<std::string> arguments{"feed",   "--port", "0",         "--streams", std::to_string(streams),
                                        "--rate", "20",     "--history", "100000"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     feed_ = start(std::move(arguments));

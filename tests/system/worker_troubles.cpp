@@ -37,7 +37,7 @@ TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hol
 
 TEST_F(WorkerTroubles, one_that_may_open_few_files_takes_few_connections_and_leaves_the_rest_to_others) {
   constexpr int connections = 24;
-  add_streams(connections, feed({"--streams", "24"}));
+  add_streams(connections, feed({}, connections));
   auto few = program.start_command({"sh", "-c", R"(ulimit -n 48; exec "$@")", "sh", program_file, "worker", "--id",
                                     "few", "--lease", "2s", "--sink", "ndjson:out?fsync=never"});
   ASSERT_TRUE(few);
