@@ -99,6 +99,7 @@ std::optional<Figures> last_figures(std::string_view text) {
 
 pid_t spawn(const std::vector<std::string>& command, int output, bool quiet) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -18,6 +18,7 @@ constexpr int timers_pending = 10'000;
 Figures move_with_loop(int moves) {
   runtime::AsioLoop loop(1);
   std::vector<TimerId> timers;
+  timers.reserve(timers_pending);
   const Instant start = loop.instant();
   for (int i = 0; i < timers_pending; ++i) timers.push_back(loop.call_at(start + 60s + i * 1us, [] {}));
   return measure(static_cast<std::uint64_t>(moves), [&] {

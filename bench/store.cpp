@@ -114,18 +114,7 @@ double through_store(const Database& database, std::uint64_t process, int window
 
 class Raw {
  public:
-  explicit Raw(const Database& database) {
-    check(
-        sqlite3_open_v2(database.path().c_str(), &connection_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr));
-    sqlite3_busy_timeout(connection_, 60'000);
-    const char* sync = database.sync_full() ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
-    check(sqlite3_exec(connection_, sync, nullptr, nullptr, nullptr));
-    check(sqlite3_exec(connection_, "PRAGMA cache_size = -16384", nullptr, nullptr, nullptr));
-    begin_ = prepare("BEGIN IMMEDIATE");
-    find_ = prepare("SELECT item FROM rows WHERE pk = ?1");
-    update_ = prepare("UPDATE rows SET item = ?2, lease_expires_at_ms = ?3 WHERE pk = ?1");
-    commit_ = prepare("COMMIT");
-  }
+  explicit Raw(const Database& database) : connection_(open(database)) {}
   ~Raw() {
     for (sqlite3_stmt* statement : {begin_, find_, update_, commit_}) sqlite3_finalize(statement);
     sqlite3_close(connection_);
@@ -146,10 +135,20 @@ class Raw {
   }
 
  private:
-  void check(int code) const {
-    if (code != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(connection_));
+  static void check(int code) {
+    if (code != SQLITE_OK) throw std::runtime_error(sqlite3_errstr(code));
   }
-  sqlite3_stmt* prepare(const char* sql) {
+  static sqlite3* open(const Database& database) {
+    sqlite3* connection = nullptr;
+    check(
+        sqlite3_open_v2(database.path().c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr));
+    sqlite3_busy_timeout(connection, 60'000);
+    const char* sync = database.sync_full() ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
+    check(sqlite3_exec(connection, sync, nullptr, nullptr, nullptr));
+    check(sqlite3_exec(connection, "PRAGMA cache_size = -16384", nullptr, nullptr, nullptr));
+    return connection;
+  }
+  sqlite3_stmt* prepare(const char* sql) const {
     sqlite3_stmt* statement = nullptr;
     check(sqlite3_prepare_v3(connection_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr));
     return statement;
@@ -163,11 +162,11 @@ class Raw {
   }
 
   const std::string item_ = store::to_json(connection_row());
-  sqlite3* connection_ = nullptr;
-  sqlite3_stmt* begin_ = nullptr;
-  sqlite3_stmt* find_ = nullptr;
-  sqlite3_stmt* update_ = nullptr;
-  sqlite3_stmt* commit_ = nullptr;
+  sqlite3* const connection_;
+  sqlite3_stmt* const begin_ = prepare("BEGIN IMMEDIATE");
+  sqlite3_stmt* const find_ = prepare("SELECT item FROM rows WHERE pk = ?1");
+  sqlite3_stmt* const update_ = prepare("UPDATE rows SET item = ?2, lease_expires_at_ms = ?3 WHERE pk = ?1");
+  sqlite3_stmt* const commit_ = prepare("COMMIT");
 };
 
 /// One transaction for each update: BEGIN IMMEDIATE, SELECT, UPDATE, COMMIT; the cell is neither parsed nor made.

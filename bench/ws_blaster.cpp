@@ -60,7 +60,8 @@ std::uint64_t parameter(std::string_view target, std::string_view name) {
 /// Frames of equal length, over and over; for a feed their numbers are brought up to date on each round.
 class Frames {
  public:
-  Frames(std::string_view target) : left_(parameter(target, "count")), numbered_(target.starts_with("/feed")) {
+  explicit Frames(std::string_view target)
+      : left_(parameter(target, "count")), numbered_(target.starts_with("/feed")) {
     const std::string payload = numbered_ ? feed_payload() : std::string(parameter(target, "size"), 'x');
     const std::string frame = frame_head(payload.size()) + payload;
     frame_bytes_ = frame.size();
@@ -309,7 +310,7 @@ SSL_CTX* make_context(const std::string& certificate_file, const std::string& ke
 
 }  // namespace
 
-Blaster::Blaster(std::string certificate_file, std::string key_file) : tls_(!certificate_file.empty()) {
+Blaster::Blaster(const std::string& certificate_file, const std::string& key_file) : tls_(!certificate_file.empty()) {
   SSL_CTX* const context = make_context(certificate_file, key_file);
   std::vector<int> sockets;
   for (std::size_t i = 0; i < listeners; ++i) sockets.push_back(listen_somewhere(ports_.emplace_back()));

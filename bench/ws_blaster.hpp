@@ -18,7 +18,7 @@ namespace holdfast::bench {
 class Blaster {
  public:
   /// With a certificate it speaks TLS (OpenSSL).
-  explicit Blaster(std::string certificate_file = "", std::string key_file = "");
+  explicit Blaster(const std::string& certificate_file = "", const std::string& key_file = "");
   ~Blaster();
   Blaster(const Blaster&) = delete;
   Blaster& operator=(const Blaster&) = delete;

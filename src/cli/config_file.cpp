@@ -10,7 +10,7 @@ namespace {
 
 // Calls with every command below `app` and the names that lead to it.
 template <class Visit>
-void for_each_command(const CLI::App& app, std::vector<std::string> parents, const Visit& visit) {
+void for_each_command(const CLI::App& app, const std::vector<std::string>& parents, const Visit& visit) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     auto path = parents;
     path.push_back(command->get_name());

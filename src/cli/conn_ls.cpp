@@ -46,6 +46,7 @@ std::string problems(const std::vector<Row>& rows, WallTime now) {
 std::string as_table(const std::vector<Row>& rows, WallTime now, std::size_t columns) {
   if (rows.empty()) return "no connections: add one with 'holdfast conn add'\n";
   std::vector<ConnectionView> views;
+  views.reserve(rows.size());
   for (const Row& row : rows) views.push_back(view_of(row, now));
   const bool reasons =
       std::any_of(views.begin(), views.end(), [](const ConnectionView& view) { return !view.reason.empty(); });

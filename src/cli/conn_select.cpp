@@ -23,6 +23,7 @@ Result<std::vector<Row>> listed(StoreSession& store, Removed removed) {
     }
   }
   std::vector<Row> result;
+  result.reserve(rows.size());
   for (auto& [key, row] : rows) result.push_back(std::move(row));
   return result;
 }
