@@ -19,11 +19,11 @@ std::string seconds_of(Duration duration) {
 
 class Shrinker {
  public:
-  Shrinker(const Plan& plan, Cuts cuts, const Result& broken) : seed_(plan.seed), scenario_(plan.scenario) {
+  Shrinker(const Plan& plan, Cuts cuts, const Result& broken)
+      : seed_(plan.seed), scenario_(plan.scenario), rule_(broken.violation->rule) {
     best_.plan = plan;
     best_.cuts = std::move(cuts);
     best_.result = broken;
-    rule_ = broken.violation->rule;
   }
 
   Shrunk run() {
