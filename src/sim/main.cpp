@@ -129,7 +129,7 @@ int run(const Options& options) {
     if (shows && so_far.seeds % 20 == 0) {
       std::fprintf(stderr, "\r%llu of %llu seeds, %.0f fleet-hours per minute of core ",
                    static_cast<unsigned long long>(so_far.seeds),
-                   static_cast<unsigned long long>(campaign.last - campaign.first + 1),
+                   static_cast<unsigned long long>(campaign.last) - campaign.first + 1,
                    sim::speed(so_far, cpu_seconds()));
     }
   });

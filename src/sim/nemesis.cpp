@@ -18,7 +18,7 @@ constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejecti
 
 }  // namespace
 
-Nemesis::Nemesis(Surroundings around, People& people)
+Nemesis::Nemesis(const Surroundings& around, People& people)
     : around_(around), world_(around.world), people_(people), random_(seed_of(world_.plan.seed, "nemesis")) {}
 
 Nemesis::~Nemesis() = default;

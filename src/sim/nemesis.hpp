@@ -14,7 +14,7 @@ namespace holdfast::sim {
 /// everything well.
 class Nemesis {
  public:
-  Nemesis(Surroundings around, People& people);
+  Nemesis(const Surroundings& around, People& people);
   ~Nemesis();
   Nemesis(const Nemesis&) = delete;
   Nemesis& operator=(const Nemesis&) = delete;

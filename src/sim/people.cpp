@@ -13,7 +13,7 @@ Condition in_state(std::string_view name) {
 
 }  // namespace
 
-People::People(Surroundings around)
+People::People(const Surroundings& around)
     : around_(around),
       world_(around.world),
       random_(seed_of(world_.plan.seed, "people")),

@@ -9,7 +9,7 @@ namespace holdfast::sim {
 /// Those who add, start, stop, edit and remove connections, with the updates that the command line uses.
 class People {
  public:
-  explicit People(Surroundings around);
+  explicit People(const Surroundings& around);
 
   void add_all();
   /// One edit of the kind, of any connection.

@@ -13,7 +13,7 @@ constexpr std::size_t holds_at_most = 10;
 
 }  // namespace
 
-PlainWorker::PlainWorker(Surroundings around, std::size_t place)
+PlainWorker::PlainWorker(const Surroundings& around, std::size_t place)
     : around_(around),
       world_(around.world),
       loop_(world_.timeline, clock_, seed_of(world_.plan.seed, "plain", place)),

@@ -14,7 +14,7 @@ namespace holdfast::sim {
 /// never heard of epochs. Its own network is good: what it promises to others, it can keep.
 class PlainWorker {
  public:
-  PlainWorker(Surroundings around, std::size_t place);
+  PlainWorker(const Surroundings& around, std::size_t place);
 
   /// Gives everything back and claims no more.
   void retire();

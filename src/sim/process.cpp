@@ -27,7 +27,7 @@ std::string incarnation_of(Random& random) {
 
 }  // namespace
 
-Process::Process(Surroundings around, std::size_t place, std::uint64_t run)
+Process::Process(const Surroundings& around, std::size_t place, std::uint64_t run)
     : world_(around.world),
       rules_(around.rules),
       recorder_(around.recorder),

@@ -34,7 +34,7 @@ struct Surroundings {
 class Process {
  public:
   /// `place`: which machine of the fleet; its name stays the same from run to run.
-  Process(Surroundings around, std::size_t place, std::uint64_t run);
+  Process(const Surroundings& around, std::size_t place, std::uint64_t run);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

@@ -37,8 +37,11 @@ T one_of(Random& random, const std::array<T, size>& choices) {
 class SimConnector::Session final : public ws::Connection {
  public:
   Session(SimConnector& net, ws::ConnectOptions options, ws::Events& events)
-      : net_(net), world_(net.world_), options_(std::move(options)), events_(events) {
-    connection_ = connection_in(options_.url.target);
+      : net_(net),
+        world_(net.world_),
+        connection_(connection_in(options.url.target)),
+        options_(std::move(options)),
+        events_(events) {
     begin();
   }
   ~Session() override {
@@ -245,9 +248,9 @@ class SimConnector::Session final : public ws::Connection {
 
   SimConnector& net_;
   World& world_;
+  std::int32_t connection_;
   const ws::ConnectOptions options_;
   ws::Events& events_;
-  std::int32_t connection_ = -1;
   bool open_ = false;
   bool closing_ = false;
   bool paused_ = false;

@@ -11,7 +11,7 @@ constexpr Duration beat_max = std::chrono::seconds(2);  // a status that is wron
 
 }  // namespace
 
-LoopPulse::LoopPulse(Loop& control, std::vector<Loop*> loops, Duration patience,
+LoopPulse::LoopPulse(Loop& control, const std::vector<Loop*>& loops, Duration patience,
                      std::function<void(std::size_t loop, State state, Duration silent)> changed)
     : control_(control),
       beat_(std::min(patience / 8, beat_max)),

@@ -21,7 +21,7 @@ class LoopPulse {
     abandoned,  ///< silent for `patience`: nothing is done any more to keep what lives there
   };
   /// `changed` is called at each change, with how long the loop has been silent, to within a beat.
-  LoopPulse(Loop& control, std::vector<Loop*> loops, Duration patience,
+  LoopPulse(Loop& control, const std::vector<Loop*>& loops, Duration patience,
             std::function<void(std::size_t loop, State state, Duration silent)> changed);
   ~LoopPulse();
   LoopPulse(const LoopPulse&) = delete;

@@ -62,7 +62,7 @@ std::vector<Loop*> StreamLoops::loops() const {
   return result;
 }
 
-ResourceFactory StreamLoops::carry(Sink& sink, TroubleListener troubled) {
+ResourceFactory StreamLoops::carry(Sink& sink, const TroubleListener& troubled) {
   std::vector<StreamGroup*> groups;
   for (const auto& one : ones_) {
     one->group = std::make_unique<StreamGroup>(one->loop, one->engine, sink, troubled);

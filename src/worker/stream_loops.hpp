@@ -24,7 +24,7 @@ class StreamLoops {
   /// WebSocket streams into this sink: it must outlive the loops, but be closed before they are destroyed, since it
   /// tells them of its progress from a thread of its own. Once, before the first resource.
   /// `troubled` is called on the streams' threads.
-  [[nodiscard]] ResourceFactory carry(Sink& sink, TroubleListener troubled);
+  [[nodiscard]] ResourceFactory carry(Sink& sink, const TroubleListener& troubled);
   [[nodiscard]] std::vector<Loop*> loops() const;
 
   /// Lets each loop finish what was posted to it until now, and joins its thread. Waits for handlers to return: where

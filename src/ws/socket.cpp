@@ -48,7 +48,7 @@ struct SocketBio {
   static int take_kept(Socket& socket, char* to, std::size_t wanted) {
     std::string& kept = *socket.kept_;
     const std::size_t taken = std::min(wanted, kept.size());
-    std::memcpy(to, kept.data(), taken);
+    kept.copy(to, taken);
     kept.erase(0, taken);
     if (kept.empty()) socket.kept_.reset();
     return static_cast<int>(taken);
