@@ -3,16 +3,14 @@
 // of one turn of the event loop in one write).
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
-import { WebSocket, version } from '../../tests/peers/ws.mjs';
+import { WebSocket } from '../../tests/peers/ws.mjs';
+import { Meter, failOnError } from './meter.mjs';
 
-const [url, folder, skipText, how] = process.argv.slice(2);
-const skip = Number(skipText);
+const [url, folder, skip, how] = process.argv.slice(2);
+const meter = new Meter(Number(skip));
 const file = createWriteStream(join(folder, `node-${process.pid}.ndjson`), { highWaterMark: 1 << 20 });
 const socket = new WebSocket(url, { perMessageDeflate: false });
-let count = 0;
 let last;
-let cpu;
-let wall;
 let batch = '';
 
 function write(text) {
@@ -28,10 +26,7 @@ function flush() {
 }
 
 socket.on('message', (message, binary) => {
-  if (count++ === skip) {
-    cpu = process.cpuUsage();
-    wall = process.hrtime.bigint();
-  }
+  meter.message();
   const data = message.toString();
   const { seq } = JSON.parse(data);
   if (last !== undefined && seq !== last + 1) throw new Error(`a hole after ${last}`);
@@ -41,26 +36,8 @@ socket.on('message', (message, binary) => {
   if (!batch) setImmediate(flush);
   batch += record;
 });
-socket.on('error', (error) => {
-  console.error(error.message);
-  process.exit(1);
-});
+failOnError(socket);
 socket.on('close', () => {
   flush();
-  file.end(() => {
-    const used = process.cpuUsage(cpu);
-    const wallSeconds = Number(process.hrtime.bigint() - wall) / 1e9;
-    const cpuSeconds = (used.user + used.system) / 1e6;
-    const measured = count - skip;
-    console.log(JSON.stringify({
-      count: measured,
-      bytes: file.bytesWritten,
-      cpu_s: cpuSeconds,
-      wall_s: wallSeconds,
-      per_core_second: measured / cpuSeconds,
-      per_second: measured / wallSeconds,
-      cpu_ns_each: (cpuSeconds / measured) * 1e9,
-      ws: version,
-    }));
-  });
+  file.end(() => meter.print({ bytes: file.bytesWritten }));
 });
