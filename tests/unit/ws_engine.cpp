@@ -380,14 +380,16 @@ TEST_F(WsEngine, the_send_queue_is_bounded_and_drains_in_order) {
 
 // ---- destruction inside events
 
+/// Each hangs something on one of an owner's events.
+const std::vector<std::function<void(Owner&, std::function<void()>)>> every_event = {
+    [](Owner& o, std::function<void()> f) { o.when_open = std::move(f); },
+    [](Owner& o, std::function<void()> f) { o.when_message = std::move(f); },
+    [](Owner& o, std::function<void()> f) { o.when_batch_end = std::move(f); },
+    [](Owner& o, std::function<void()> f) { o.when_closed = std::move(f); },
+};
+
 TEST_F(WsEngine, the_connection_may_be_destroyed_inside_any_event) {
-  std::vector<std::function<void(Owner&, std::function<void()>)>> hooks = {
-      [](Owner& o, std::function<void()> f) { o.when_open = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_message = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_batch_end = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_closed = std::move(f); },
-  };
-  for (const auto& hook : hooks) {
+  for (const auto& hook : every_event) {
     Owner mine;
     bool gone = false;
     hook(mine, [&] {
@@ -405,13 +407,7 @@ TEST_F(WsEngine, the_connection_may_be_destroyed_inside_any_event) {
 }
 
 TEST_F(WsEngine, the_engine_may_be_destroyed_inside_any_event) {
-  std::vector<std::function<void(Owner&, std::function<void()>)>> hooks = {
-      [](Owner& o, std::function<void()> f) { o.when_open = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_message = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_batch_end = std::move(f); },
-      [](Owner& o, std::function<void()> f) { o.when_closed = std::move(f); },
-  };
-  for (const auto& hook : hooks) {
+  for (const auto& hook : every_event) {
     auto mine = std::make_unique<Engine>(loop);
     Owner watcher;
     hook(watcher, [&] { mine.reset(); });
