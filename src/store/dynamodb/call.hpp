@@ -1,0 +1,40 @@
+#pragma once
+#include <boost/json/object.hpp>
+#include <functional>
+#include <string>
+
+#include "holdfast/error.hpp"
+#include "holdfast/store.hpp"
+#include "holdfast/types.hpp"
+
+namespace holdfast::store::dynamodb {
+
+/// One call of DynamoDB's JSON protocol.
+struct Call {
+  std::string operation;  ///< "UpdateItem"
+  std::string body;       ///< the request, a JSON object
+  bool is_write = false;  ///< what became of it is unknown where no answer came
+  /// Whether a try whose outcome is unknown may be repeated. Not so for an update that adds: it could count twice.
+  bool repeatable = true;
+};
+
+/// What a call came to, after all its tries.
+struct CallReply {
+  Outcome outcome = Outcome::unknown;
+  boost::json::object answer;      ///< applied: the server's answer
+  Error error;                     ///< throttled, unknown, rejected
+  std::string aws_type;            ///< the error's type without its prefix: "ConditionalCheckFailedException"
+  boost::json::object error_body;  ///< the error as the server told it: message, Item, CancellationReasons
+  /// An earlier try, or this one, may have been carried out although the answer says otherwise (S5).
+  bool maybe_applied = false;
+};
+
+/// What makes calls: the client, or what stands for it in a test. On the loop's thread.
+class Caller {
+ public:
+  virtual ~Caller() = default;
+  /// The handler runs once, never inside the call, soon after the deadline at the latest.
+  virtual void call(Call call, Instant deadline, std::function<void(CallReply)> handler) = 0;
+};
+
+}  // namespace holdfast::store::dynamodb
