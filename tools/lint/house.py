@@ -310,8 +310,9 @@ def test_registration(root: pathlib.Path) -> list[Fault]:
             faults.append(Fault(source.path, source.line_of(match.start()), "tests", "a test that does not run is no test"))
     chaos = re.search(r"foreach\(part ([\w ]+)\)\s+holdfast_lint\(chaos_", cmake)
     parts = {f"test_{part}.py" for part in chaos[1].split()} if chaos else set()
-    for path in sorted([*tests.glob("lint/test_*.py"), *tests.glob("chaos/test_*.py")]):
-        if path.name not in cmake and path.name not in parts:
+    for path in sorted([*tests.glob("lint/test_*.py"), *tests.glob("chaos/test_*.py"), *tests.glob("peers/test_*.py")]):
+        registered = path.name in cmake or path.name in parts or f"holdfast_peer_test({path.stem[5:]} " in cmake
+        if not registered:
             faults.append(Fault(path.relative_to(root), 1, "tests", "not registered in tests/CMakeLists.txt"))
     return faults
 
