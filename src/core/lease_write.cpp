@@ -91,7 +91,11 @@ std::optional<std::string> damage_of(const Row& row) {
 }
 
 std::optional<Candidate> candidate_from(const Row& row) {
-  if (row.text(attribute::desired_state) != state::started || damage_of(row)) return std::nullopt;
+  return row.text(attribute::desired_state) == state::started ? lease_of(row) : std::nullopt;
+}
+
+std::optional<Candidate> lease_of(const Row& row) {
+  if (damage_of(row)) return std::nullopt;
   Candidate candidate;
   candidate.key = row.key;
   candidate.epoch = {row.number(attribute::epoch)};

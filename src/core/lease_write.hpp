@@ -20,7 +20,9 @@ struct Candidate {
   WallTime released_at{};  ///< 1970: not released by its last owner; for reports
 };
 
-/// Reads a row. Nothing where its desired state is not STARTED, or it is damaged.
+/// The lease in a row, whether or not it is to run. Nothing where it is damaged.
+[[nodiscard]] std::optional<Candidate> lease_of(const Row& row);
+/// The same, but nothing where its desired state is not STARTED.
 [[nodiscard]] std::optional<Candidate> candidate_from(const Row& row);
 
 /// Why no claim on this row could ever succeed, whoever holds it, in words; nothing where one could. A claim's

@@ -18,6 +18,12 @@ bool same_lease(const Candidate& left, const Candidate& right) {
 
 }  // namespace
 
+bool Planner::Struck::outdates(const Candidate& seen) const {
+  if (!met) return false;
+  return seen.epoch < met->epoch ||
+         (seen.epoch == met->epoch && seen.owner == met->owner && seen.expires_at < met->expires_at);
+}
+
 Planner::Planner(LeaseTerms terms, PlannerLimits limits, Random& random)
     : terms_(terms),
       limits_(limits),
@@ -71,6 +77,7 @@ void Planner::admit(const Row& row, Now now) {
     }
     return;
   }
+  const Instant allowed = correct(*candidate);
   const WallTime claimable_at = claimable_from(*candidate, terms_.skew);
   // The look asked for no such row; far away, the arithmetic below would not hold.
   if (claimable_at > now.wall + std::chrono::ceil<milliseconds>(2 * terms_.lease)) return;
@@ -78,7 +85,6 @@ void Planner::admit(const Row& row, Now now) {
   const Duration wait =
       claimable_at <= now.wall ? Duration::zero() : Duration(claimable_at - now.wall + milliseconds(1));
   const Instant claimable = now.instant + wait;
-  const Instant allowed = not_before(*candidate);
 
   const auto found = places_.find(row.key);
   if (found != places_.end()) {
@@ -98,16 +104,21 @@ void Planner::admit(const Row& row, Now now) {
   due_.set(place, std::max(allowed, claimable + random_.between(Duration::zero(), jitter_)));
 }
 
-/// A row that has changed since its claim failed is a new one.
-Instant Planner::not_before(const Candidate& candidate) {
-  const auto found = struck_.find(candidate.key);
+/// Puts what a failed claim has taught in the place of what an index shows that is behind its table. When it may be
+/// tried at the earliest: a row that has changed since its claim failed is a new one.
+Instant Planner::correct(Candidate& seen) {
+  const auto found = struck_.find(seen.key);
   if (found == struck_.end()) return Instant{};
-  if (!same_lease(found->second.candidate, candidate)) {
+  Struck& struck = found->second;
+  struck.lap = lap_;
+  if (struck.outdates(seen)) {
+    if (!struck.wanted) return struck.again;
+    seen = *struck.met;
+  } else if (!same_lease(struck.candidate, seen)) {
     struck_.erase(found);
     return Instant{};
   }
-  found->second.lap = lap_;
-  return found->second.again;
+  return same_lease(struck.candidate, seen) ? struck.again : Instant{};
 }
 
 void Planner::forget(Slot gone) {
@@ -178,32 +189,50 @@ std::optional<Candidate> Planner::take(Now now, std::size_t room) {
   return candidate;
 }
 
-void Planner::claim_failed(const Candidate& candidate, Setback setback, Now now, std::string why) {
+void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now now) {
   const auto found = struck_.find(candidate.key);
-  const bool again = found != struck_.end() && same_lease(found->second.candidate, candidate);
-  if (setback == Setback::conflict && !again && ++conflicts_ >= batch_ / 2) {
+  const bool again =
+      found != struck_.end() && (same_lease(found->second.candidate, candidate) || found->second.outdates(candidate));
+  if (failure.setback == Setback::conflict && !again && ++conflicts_ >= batch_ / 2) {
     conflicts_ = 0;
     poke(now);
   }
   const bool no_memory = found == struck_.end() && struck_.size() >= limits_.rows;
-  if (setback == Setback::store || no_memory) {
+  if (failure.setback == Setback::store || no_memory) {
     left_in_batch_ = 0;
     next_batch_ = std::max(next_batch_, now.instant + random_.between(pace_, terms_.reconcile_every));
   }
   if (no_memory) return;
   Struck& struck = struck_[candidate.key];
-  if (!again) struck = Struck{.candidate = candidate, .since = now.instant};
-  struck.setback = setback;
-  struck.why = std::move(why);
+  if (!again) struck = Struck{.candidate = candidate, .met = std::move(struck.met), .since = now.instant};
+  struck.setback = failure.setback;
+  struck.why = std::move(failure.why);
   struck.lap = lap_;
-  if (setback == Setback::store) {
+  if (failure.row != nullptr) {
+    struck.met = lease_of(*failure.row);
+    struck.wanted = failure.row->text(attribute::desired_state) == state::started;
+  }
+  if (failure.setback == Setback::store) {
     struck.again = now.instant;  // it is not the row's fault
     return;
   }
+  if (const Instant held = held_until(struck, now); held > now.instant) struck.since = held;
+  const auto place = places_.find(candidate.key);
+  if (place != places_.end() && struck.outdates(known_[place->second].candidate)) forget(place->second);
   const Duration bound =
       std::min(row_wait_max * terms_.reconcile_every, floor_ * (std::int64_t{1} << std::min(struck.times, 16U)));
   ++struck.times;
   struck.again = now.instant + random_.between(bound / 2, bound);
+}
+
+/// As far as the conflict showed. For ever, where the row is not to run.
+Instant Planner::held_until(const Struck& struck, Now now) const {
+  if (!struck.met) return now.instant;
+  if (!struck.wanted) return Instant::max();
+  const WallTime until = claimable_from(*struck.met, terms_.skew);
+  if (until <= now.wall) return now.instant;
+  // An absurd expiry is as good as for ever.
+  return until - now.wall > std::chrono::hours(24) ? Instant::max() : now.instant + (until - now.wall);
 }
 
 void Planner::drain() {
@@ -237,6 +266,7 @@ Unclaimable Planner::unclaimable() const {
   Unclaimable result = damaged_;
   for (const auto& [key, struck] : struck_) {
     const bool refused = struck.setback == Setback::refused;
+    if (struck.outdates(struck.candidate)) continue;  // it does change: only the index is behind
     if (!refused && (struck.setback != Setback::conflict || struck.times < stubborn)) continue;
     if (result.count++ > 0) continue;
     result.key = key;

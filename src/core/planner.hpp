@@ -30,6 +30,12 @@ enum class Setback : std::uint8_t {
   store,     ///< throttled, or no answer in time
 };
 
+struct ClaimFailure {
+  Setback setback = Setback::conflict;
+  std::string why;           ///< of a refusal, for people
+  const Row* row = nullptr;  ///< of a conflict: as it really is, where the store said so
+};
+
 /// A look for orphans: query_due(STARTED, before, limit).
 struct Look {
   WallTime before{};      ///< rows that expire before this, so also some that are still held
@@ -58,7 +64,9 @@ struct Unclaimable {
 ///
 /// No row keeps others waiting (S10). One that can never be claimed is no candidate, but counted; one whose claim
 /// came to nothing although it has not changed since waits, twice as long each time; neither takes a candidate's
-/// place. A look that had to end before the last row is continued by the next one, so that each row is reached
+/// place. An index may be behind its table for long: what a conflict showed counts for more than an older row in a
+/// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on.
+/// A look that had to end before the last row is continued by the next one, so that each row is reached
 /// within a number of looks that is bounded by the number of rows.
 ///
 /// The shell: `if (auto wanted = look(now))` query; each page → saw(); an error → failed(); then
@@ -84,8 +92,7 @@ class Planner {
   /// A claim was not won. The row waits before it is handed out again, unless it changes. Conflicts on half a batch
   /// of rows bring a new look soon: others are claiming too. Only a store that could not be asked holds up the other
   /// claims: the next batch waits, up to R.
-  /// `why`: of a refusal, for people.
-  void claim_failed(const Candidate& candidate, Setback setback, Now now, std::string why = {});
+  void claim_failed(const Candidate& candidate, ClaimFailure failure, Now now);
 
   /// No looks and no claims from now on.
   void drain();
@@ -115,17 +122,23 @@ class Planner {
   };
   /// A row whose claim came to nothing.
   struct Struck {
-    Candidate candidate;  // as it was then
+    Candidate candidate;           // as it was then
+    std::optional<Candidate> met;  // the lease as the conflict showed it
+    bool wanted = true;            // so does the row that it showed
     Setback setback = Setback::conflict;
     std::string why;
     unsigned times = 0;
-    Instant since{};
+    Instant since{};        // as far as is known, nobody has it since then
     Instant again{};        // not before
     std::uint64_t lap = 0;  // that showed it last
+
+    /// `seen` is an older state of the row than the one that the conflict showed.
+    [[nodiscard]] bool outdates(const Candidate& seen) const;
   };
 
   void admit(const Row& row, Now now);
-  [[nodiscard]] Instant not_before(const Candidate& candidate);
+  [[nodiscard]] Instant correct(Candidate& seen);
+  [[nodiscard]] Instant held_until(const Struck& struck, Now now) const;
   void forget(Slot place);
   void finish_look(Now now);
   void look_by(Instant at);

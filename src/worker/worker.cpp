@@ -400,13 +400,14 @@ void Worker::forget(const Action& action) {
   HOLDFAST_ASSERT(!at.lodging, "a slot ends after its resource");
   switch (action.ending) {
     case Ending::claim_conflict:
-      planner_.claim_failed(at.seen, Setback::conflict, control_.now());
+      planner_.claim_failed(at.seen, {.setback = Setback::conflict, .row = at.row.key.empty() ? nullptr : &at.row},
+                            control_.now());
       break;
     case Ending::claim_failed:
-      planner_.claim_failed(at.seen, Setback::store, control_.now());
+      planner_.claim_failed(at.seen, {.setback = Setback::store}, control_.now());
       break;
     case Ending::claim_refused:
-      planner_.claim_failed(at.seen, Setback::refused, control_.now(), at.refusal);
+      planner_.claim_failed(at.seen, {.setback = Setback::refused, .why = at.refusal}, control_.now());
       break;
     case Ending::released:
     case Ending::lost:

@@ -209,7 +209,7 @@ TEST_F(PlannerTest, claims_that_meet_conflicts_bring_a_fresh_look) {
   const Instant looked = now().instant;
   advance(300ms);
   for (std::size_t i = 0; i < planner_.batch() / 2; ++i) {
-    planner_.claim_failed(*candidate_from(orphan("CONN#" + std::to_string(i))), Setback::conflict, now());
+    planner_.claim_failed(*candidate_from(orphan("CONN#" + std::to_string(i))), {Setback::conflict}, now());
   }
   while (!planner_.look(now())) advance_to(std::max(*planner_.next(), now().instant + 1ms));
   EXPECT_LE(now().instant, looked + 300ms + planner_.floor());
@@ -270,7 +270,7 @@ TEST_F(PlannerFaults, f15_looks_into_a_failing_store_back_off_with_jitter_and_a_
 TEST_F(PlannerFaults, f15_a_claim_that_the_store_could_not_answer_holds_up_the_next_batch) {
   look(orphans(100));
   advance(1s);
-  planner_.claim_failed(*planner_.take(now(), 1000), Setback::store, now());
+  planner_.claim_failed(*planner_.take(now(), 1000), {Setback::store}, now());
   EXPECT_TRUE(take().empty());
   advance(5s);
   EXPECT_EQ(take().size(), planner_.batch());
@@ -296,7 +296,7 @@ class PlannerAndRows : public PlannerTest {
     while (const auto candidate = planner_.take(now(), 1000)) {
       ++tries_[candidate->key];
       if (const auto setback = fate_(candidate->key)) {
-        planner_.claim_failed(*candidate, *setback, now(), "why");
+        planner_.claim_failed(*candidate, {*setback, "why"}, now());
       } else {
         std::erase_if(rows_, [&](const Row& row) { return row.key == candidate->key; });
         won_.insert(candidate->key);
@@ -399,6 +399,73 @@ TEST_F(PlannerAndRows, s10_more_failing_rows_than_can_be_remembered_slow_the_cla
   run(1min);
   // Without a memory each would be tried anew at each look: twelve times in a minute.
   EXPECT_LE(all_tries() - before, 30'000U);
+}
+
+/// An index that is behind its table by three leases, and rows whose owners are alive: every look shows a row that
+/// has changed since the last one, and is long expired.
+class PlannerAndLateIndex : public PlannerTest {
+ protected:
+  static constexpr int rows = 20;
+  static constexpr Duration behind = 60s;
+
+  void run(Duration time) {
+    const Duration end = elapsed_ + time;
+    while (elapsed_ < end) {
+      if (planner_.look(now())) {
+        std::vector<Row> page;
+        for (int i = 0; i < rows; ++i) page.push_back(owned(key(i), expiry(elapsed_ - behind)));
+        EXPECT_FALSE(planner_.saw(page, false, now()));
+      }
+      while (const auto candidate = planner_.take(now(), 1000)) {
+        ++tries_;
+        if (candidate->expires_at == expiry(elapsed_) && wanted_) {
+          ++won_;
+        } else {
+          Row row = owned(candidate->key, expiry(elapsed_));
+          if (!wanted_) row.attributes["desired_state"] = Value("STOPPED");
+          planner_.claim_failed(*candidate, {.setback = Setback::conflict, .row = &row}, now());
+        }
+      }
+      elapsed_ = std::min(end, std::max(elapsed_ + 1ms, planner_.next()->time_since_epoch() - 1000s));
+    }
+  }
+  static std::string key(int i) { return "CONN#" + std::to_string(i); }
+  /// What the row says at a time: renewed every 5 s, for 20 s, until its owner dies.
+  WallTime expiry(Duration at) const {
+    const Duration renewed = std::chrono::floor<std::chrono::seconds>(std::min(at, owner_dies_)) / 5s * 5s;
+    return noon + std::chrono::floor<milliseconds>(renewed) + 20s;
+  }
+
+  Duration owner_dies_ = Duration::max();
+  bool wanted_ = true;
+  std::size_t tries_ = 0;
+  std::size_t won_ = 0;
+};
+
+TEST_F(PlannerAndLateIndex, s10_a_row_that_is_held_is_claimed_in_vain_once_per_lease_and_not_at_each_look) {
+  advance(120s);
+  run(600s);
+  EXPECT_LE(tries_, rows * (600U / 15 + 1));
+  EXPECT_EQ(planner_.unclaimable().count, 0U) << "their owners hold them: nothing is wrong with them";
+  EXPECT_EQ(planner_.unowned(now()), 0U);
+}
+
+TEST_F(PlannerAndLateIndex, what_a_conflict_showed_is_enough_to_take_over_when_the_owner_is_gone) {
+  advance(120s);
+  owner_dies_ = 240s;
+  run(owner_dies_ - elapsed_ + 20s);
+  EXPECT_EQ(won_, 0U) << "it is held until its expiry and the skew";
+  run(30s);
+  EXPECT_GE(won_, static_cast<std::size_t>(rows)) << "the index shows the last expiry only after a minute";
+}
+
+TEST_F(PlannerAndLateIndex,
+       s10_a_row_that_was_stopped_is_tried_less_and_less_often_although_older_states_of_it_pass_by) {
+  advance(120s);
+  wanted_ = false;
+  run(600s);
+  EXPECT_LE(tries_, rows * 30U);
+  EXPECT_EQ(planner_.unowned(now()), 0U) << "nobody is to own it";
 }
 
 TEST_F(PlannerTest, a_look_that_fails_after_its_first_page_is_continued_and_one_that_fails_at_once_begins_anew) {
