@@ -1,5 +1,6 @@
 #pragma once
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <boost/json.hpp>
 #include <chrono>
@@ -130,6 +131,22 @@ class Processes : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     return true;
+  }
+
+  /// Stops a process at a moment when it does not hold the write lock of the table, so that others can go on: one
+  /// that is stopped inside its transaction keeps it (src/store/README.md).
+  bool pause(runtime::Child& child) const {
+    return wait_until([&] {
+      child.kill(SIGSTOP);
+      sqlite3* table = nullptr;
+      const bool free =
+          sqlite3_open_v2(program.file("holdfast.db").c_str(), &table, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK &&
+          sqlite3_busy_timeout(table, 500) == SQLITE_OK &&
+          sqlite3_exec(table, "BEGIN IMMEDIATE; ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK;
+      sqlite3_close(table);
+      if (!free) child.kill(SIGCONT);
+      return free;
+    });
   }
 
   /// From 1 on without a hole, whatever was repeated.

@@ -30,7 +30,7 @@ TEST_F(WorkerFleet, f01_a_worker_that_was_stopped_for_longer_than_its_lease_writ
   runtime::Child sleeper = worker("sleeper");
   ASSERT_TRUE(wait_until([&] { return flowing("sleeper") == 5; }));
   runtime::Child other = worker("other");
-  sleeper.kill(SIGSTOP);
+  ASSERT_TRUE(pause(sleeper));
   ASSERT_TRUE(wait_until([&] { return flowing("other") == 5; }));
   const std::int64_t woken = now_ms();
   sleeper.kill(SIGCONT);
