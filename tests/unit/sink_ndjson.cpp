@@ -366,7 +366,6 @@ TEST(Faults, f01_a_lease_that_ends_while_the_disk_is_full_writes_nothing_afterwa
   MemoryDisk disk;
   disk.fail_call = 1;
   disk.fail_count = 1 << 30;
-  std::atomic<bool> full{true};
   auto sink = on_disk(disk, quick(Sync::always));
   std::atomic<int> failures{0};
   const auto guard = std::make_shared<LeaseGuard>(Epoch{3}, Instant::max());
