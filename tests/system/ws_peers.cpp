@@ -45,7 +45,7 @@ TEST_P(WsPeers, text_and_binary_messages_of_every_kind_of_length_come_back_as_th
   const auto client = network.connect(peer, "/echo");
   ASSERT_TRUE(network.until_open(*client)) << client->how_it_ended();
   std::vector<Client::Heard> sent;
-  for (const std::size_t size : {0, 1, 125, 126, 127, 65535, 65536, 200000}) {
+  for (const std::size_t size : {0U, 1U, 125U, 126U, 127U, 65535U, 65536U, 200000U}) {
     sent.push_back({repeated(text_unit, size / 10) + std::string(size % 10, '.'), false});
     sent.push_back({repeated(binary_unit, size / 10) + std::string(size % 10, '\0'), true});
   }

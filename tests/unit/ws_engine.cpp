@@ -16,7 +16,7 @@ using WsEngine = WsEngineTest;
 
 TEST_F(WsEngine, sends_masked_frames_of_every_length) {
   RawPeer peer = open();
-  for (const std::size_t size : {0, 5, 125, 126, 70000}) {
+  for (const std::size_t size : {0U, 5U, 125U, 126U, 70000U}) {
     const std::string payload(size, 'p');
     ASSERT_TRUE(owner.connection->send(payload, size == 5));
     const auto [first, got] = peer.take_frame();

@@ -106,7 +106,7 @@ std::uint16_t error_of(const std::string& bytes, std::size_t limit = 1 << 20) {
 // ---- 5.2 Base Framing Protocol
 
 TEST(Rfc6455, s5_2_all_three_forms_of_the_length_are_read) {
-  for (const std::size_t size : {0, 1, 125, 126, 127, 65535, 65536, 100000}) {
+  for (const std::size_t size : {0U, 1U, 125U, 126U, 127U, 65535U, 65536U, 100000U}) {
     const std::string payload(size, 'x');
     EXPECT_EQ(events_of(frame(text_final, payload)), std::vector{text(payload)}) << size;
     EXPECT_EQ(events_of(frame(binary_final, payload)), std::vector{binary(payload)}) << size;
@@ -164,7 +164,7 @@ std::string unmasked(const std::string& bytes) {
 
 TEST(Rfc6455, s5_3_a_client_masks_what_it_sends) {
   Random random(3);
-  for (const std::size_t size : {0, 1, 3, 4, 5, 7, 8, 9, 125, 126, 65535, 65536, 70001}) {
+  for (const std::size_t size : {0U, 1U, 3U, 4U, 5U, 7U, 8U, 9U, 125U, 126U, 65535U, 65536U, 70001U}) {
     std::string payload;
     for (std::size_t i = 0; i < size; ++i) payload += static_cast<char>(random.below(256));
     std::string out = "before";
