@@ -9,6 +9,7 @@
 #include "runtime/spawn.hpp"
 #include "support/places.hpp"
 #include "support/program.hpp"
+#include "support/sanitized.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -68,7 +69,7 @@ TEST_F(WorkerUnderALimit, however_few_files_it_may_open_it_comes_up_or_says_why_
 }
 
 TEST_F(WorkerUnderALimit, however_little_memory_it_has_it_does_not_crash) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if HOLDFAST_SANITIZED
   GTEST_SKIP() << "sanitizers reserve more address space than any such limit";
 #endif
   for (int megabytes = 20; megabytes <= 160; megabytes += 10) {

@@ -7,13 +7,14 @@
 #include "sim/campaign.hpp"
 #include "sim/report.hpp"
 #include "support/places.hpp"
+#include "support/sanitized.hpp"
 
 namespace holdfast::sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if HOLDFAST_SANITIZED || !defined(__OPTIMIZE__)
 constexpr std::uint64_t seeds = 12;  // ten times slower
 #else
 constexpr std::uint64_t seeds = 200;

@@ -10,20 +10,10 @@
 
 #include "core/keeper.hpp"
 #include "support/lease_table.hpp"
+#include "support/sanitized.hpp"
 
 // The sanitizers bring their own operator new, which finds more than this counts.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HOLDFAST_COUNT_ALLOCATIONS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HOLDFAST_COUNT_ALLOCATIONS 0
-#endif
-#endif
-#ifndef HOLDFAST_COUNT_ALLOCATIONS
-#define HOLDFAST_COUNT_ALLOCATIONS 1
-#endif
-
-#if HOLDFAST_COUNT_ALLOCATIONS
+#if !HOLDFAST_SANITIZED
 
 namespace {
 thread_local std::uint64_t allocations = 0;

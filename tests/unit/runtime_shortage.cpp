@@ -13,6 +13,7 @@
 #include "runtime/last_words.hpp"
 #include "runtime/regular_file.hpp"
 #include "runtime/shortage.hpp"
+#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::runtime {
@@ -29,7 +30,7 @@ TEST(Shortage, names_what_to_raise_and_leaves_other_errors_alone) {
   EXPECT_FALSE(shortage(std::system_error(EINVAL, std::generic_category())));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HOLDFAST_SANITIZED
 TEST(LastWords, out_of_memory_is_one_line_and_exit_code_1) {
   const auto ask = [] {
     install_last_words();
