@@ -12,6 +12,7 @@
 #include "asking.hpp"
 #include "runtime/thread.hpp"
 #include "store/sqlite/sqlite_table.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
@@ -178,6 +179,26 @@ TEST_F(SqliteStore, tombstones_are_purged_at_opening_too) {
   EXPECT_FALSE(store.get("dead").value.has_value());
 }
 
+TEST_F(SqliteStore, s03_a_row_that_came_back_to_life_while_a_purge_waited_for_the_lock_stays) {
+  bool armed = false;
+  store::SqliteTable table({.path = path_, .at_moment = [&](Moment moment) {
+                              if (moment != Moment::to_begin || !std::exchange(armed, false)) return;
+                              Raw(path_).run(
+                                  "UPDATE rows SET desired_state = 'STARTED', item = '{\"desired_state\":\"STARTED\","
+                                  "\"lease_expires_at_ms\":0,\"lease_epoch\":7}'");
+                            }});
+  ASSERT_TRUE(table.initialize());
+  Raw(path_).run(
+      "INSERT INTO rows VALUES('CONN#a', '{\"desired_state\":\"REMOVED\",\"lease_expires_at_ms\":0,"
+      "\"lease_epoch\":7,\"tombstone_expires_at\":1}', 'REMOVED', 0, NULL)");
+  armed = true;
+  EXPECT_EQ(table.purge(loop_.wall()), 0U);
+  EXPECT_FALSE(armed) << "it was about to delete the row";
+  const auto found = table.execute(store::Get{"CONN#a"});
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(std::get<RowReply>(*found).value.has_value());
+}
+
 TEST_F(SqliteStore, s10_a_purge_of_many_rows_is_done_in_parts_and_ends) {
   store::SqliteTable table({.path = path_});
   ASSERT_TRUE(table.initialize());
@@ -265,6 +286,32 @@ TEST_F(SqliteStore, a_stuck_thread_is_unknown_at_the_deadline_and_what_was_never
   gate.open();
   EXPECT_EQ(store.get("k").value, (Row{"k", {{"x", 1}}})) << "unknown: here it did happen";
   EXPECT_FALSE(store.get("other").value.has_value());
+}
+
+TEST_F(SqliteStore, a_write_whose_deadline_has_passed_is_not_begun_even_where_its_loop_is_late) {
+  Gate gate(Moment::before_commit);
+  std::atomic<int> commits = 0;
+  const auto hook = [&, hold = gate.hook()](Moment moment) {
+    if (moment == Moment::after_commit) ++commits;
+    hold(moment);
+  };
+  Asking store(open_initialized({.at_moment = hook}), loop_);
+  std::optional<RowReply> late;
+  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(), [](auto) {});
+  ASSERT_TRUE(run_until(loop_, [&] { return gate.reached(); }));
+  const Instant deadline = store.deadline(200ms);
+  store->update({"late", {Change::set("x", 1)}, {}}, deadline, [&](RowReply given) { late = given; });
+  store->update({"behind", {Change::set("x", 1)}, {}}, store.deadline(), [](auto) {});
+  loop_.context().restart();
+  loop_.context()
+      .poll();  // hands them to the thread; then the loop stands still, so that no timer of its takes them back
+  ASSERT_TRUE(eventually([&] { return loop_.instant() > deadline; }));
+  gate.open();
+  ASSERT_TRUE(eventually([&] { return commits == 2; }));
+  ASSERT_TRUE(run_until(loop_, [&] { return late.has_value(); }));
+  EXPECT_EQ(late->outcome, Outcome::throttled);
+  EXPECT_FALSE(store.get("late").value.has_value());
+  EXPECT_TRUE(store.get("behind").value.has_value());
 }
 
 TEST_F(SqliteStore, nothing_is_told_before_it_is_committed) {
@@ -420,6 +467,26 @@ TEST_F(SqliteStore, a_file_deleted_during_a_write_makes_its_outcome_unknown) {
   const RowReply reply = store.put("k", {{"x", 1}});
   EXPECT_EQ(reply.outcome, Outcome::unknown);
   EXPECT_FALSE(reply.error.detail.empty());
+}
+
+TEST_F(SqliteStore, a_read_among_writes_of_unknown_outcome_did_surely_not_happen) {
+  Gate gate(Moment::before_commit);
+  std::atomic<int> commits = 0;
+  const auto hook = [&, hold = gate.hook()](Moment moment) {
+    hold(moment);
+    if (moment == Moment::before_commit && ++commits == 2) std::filesystem::remove(path_ + "-wal");
+  };
+  Asking store(open_initialized({.at_moment = hook}), loop_);
+  std::optional<Outcome> write;
+  std::optional<Outcome> read;
+  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(), [](auto) {});
+  ASSERT_TRUE(run_until(loop_, [&] { return gate.reached(); }));
+  store->update({"k", {Change::set("x", 2)}, {}}, store.deadline(), [&](RowReply given) { write = given.outcome; });
+  store->get("k", store.deadline(), [&](RowReply given) { read = given.outcome; });
+  gate.open();
+  ASSERT_TRUE(run_until(loop_, [&] { return write && read; }));
+  EXPECT_EQ(write, Outcome::unknown);
+  EXPECT_EQ(read, Outcome::throttled);
 }
 
 // Damage and limits

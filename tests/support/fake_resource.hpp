@@ -58,6 +58,7 @@ class World {
     return count;
   }
 
+  std::size_t starts = 0;
   std::vector<Effect> effects;
   std::vector<Ending> endings;
   std::vector<std::pair<std::string, std::string>> edits;  // connection, URL
@@ -98,6 +99,7 @@ class FakeResource final : public Resource {
   }
 
   void start(Grant grant) override {
+    ++world_.starts;
     grant_ = std::move(grant);
     seq_ = grant_.row.number(attribute::last_seq);
     act();

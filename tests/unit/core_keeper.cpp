@@ -209,6 +209,15 @@ TEST_F(KeeperTest, renews_at_its_phase_and_carries_what_was_acknowledged) {
   EXPECT_FALSE(second.write.last_seq) << "nothing new to say";
 }
 
+TEST_F(KeeperTest, s04_a_renewal_extends_the_belief_from_before_it_was_sent) {
+  hold();
+  const Action write = renewal();
+  const Instant sent = now().instant;
+  advance(2s);  // the store is slow
+  answer(write, carry_out(write));
+  EXPECT_EQ(only(Kind::extend).until, sent + 18s);
+}
+
 TEST_F(KeeperTest, a_checkpoint_whose_renewal_got_lost_rides_on_the_next_one) {
   const Slot slot = hold();
   keeper_.progress(slot, 7);
@@ -287,6 +296,21 @@ TEST_F(KeeperTest, a_delayed_duplicate_of_an_older_renewal_changes_nothing) {
   EXPECT_EQ(*table_.find("CONN#a"), before);
 }
 
+TEST_F(KeeperTest, s02_a_late_renewal_of_an_earlier_ownership_of_our_own_changes_nothing) {
+  const Slot slot = hold();
+  const Action late = renewal();
+  answer(late, Outcome::unknown);
+  keeper_.stopped(slot, 0, now());
+  const Action release = only(Kind::write);
+  answer(release, carry_out(release));
+  (void)only(Kind::gone);
+  hold();
+  const Row before = *table_.find("CONN#a");
+  EXPECT_EQ(before.number(attribute::epoch), 2);
+  EXPECT_EQ(carry_out(late).outcome, Outcome::conflict) << "the owner is the same, the epoch is not";
+  EXPECT_EQ(*table_.find("CONN#a"), before);
+}
+
 TEST_F(KeeperTest, a_conflict_that_still_shows_us_as_the_owner_is_no_loss) {
   hold();
   // Somebody edited the row by hand.
@@ -299,6 +323,32 @@ TEST_F(KeeperTest, a_conflict_that_still_shows_us_as_the_owner_is_no_loss) {
   EXPECT_EQ(keeper_.counters().adopted, 1U);
   renew();
   EXPECT_EQ(keeper_.held(), 1U);
+}
+
+TEST_F(KeeperTest, s06_a_claim_begins_the_numbers_of_renewals_anew) {
+  table_.add("CONN#a").attributes["lease_renewal"] = Value(1000);  // by those who held it before
+  hold();
+  renew();
+  EXPECT_EQ(keeper_.counters().adopted, 0U) << "no renewal met a number of another epoch";
+}
+
+TEST_F(KeeperTest, s04_a_renewal_that_a_conflict_settles_counts_from_its_first_try) {
+  hold();
+  // Somebody's edit: the number can rise once more, then several tries have the same.
+  table_.row("CONN#a").attributes["lease_renewal"] = Value(INT64_MAX - 1);
+  const Action refused = renewal();
+  const Instant first_sent = now().instant;
+  answer(refused, carry_out(refused));
+  const Action applied = renewal();
+  EXPECT_EQ(carry_out(applied).outcome, Outcome::applied);
+  advance(1s);
+  answer(applied, Outcome::unknown);
+  const Action again = renewal();
+  EXPECT_GT(now().instant, first_sent + 1s);
+  const auto settled = carry_out(again);
+  EXPECT_EQ(settled.outcome, Outcome::conflict);
+  answer(again, settled);
+  EXPECT_EQ(only(Kind::extend).until, first_sent + 18s) << "the row's expiry is that of an earlier try";
 }
 
 TEST_F(KeeperTest, rejected_renewals_are_tried_again_at_the_usual_pace_and_the_belief_runs_out) {
@@ -343,6 +393,21 @@ TEST_F(KeeperTest, retries_are_jittered_bounded_and_never_past_the_belief) {
   EXPECT_LE(longest, terms_.renew_every / 2);
   EXPECT_GT(delays.size(), 5U);
   EXPECT_LT(delays.size(), 200U) << "a throttled store is not hammered";
+}
+
+TEST_F(KeeperTest, s10_renewals_that_failed_after_the_same_time_are_not_tried_again_after_the_same_time) {
+  hold();
+  std::set<Duration> delays;
+  for (int i = 0; i < 5; ++i) {
+    answer(renewal(), Outcome::throttled);
+    const Instant failed = now().instant;
+    const Action again = renewal();
+    delays.insert(now().instant - failed);
+    answer(again, carry_out(again));
+    (void)only(Kind::extend);
+  }
+  EXPECT_EQ(delays.size(), 5U);
+  EXPECT_LE(*delays.rbegin(), 200ms) << "a hundredth of the lease for the first";
 }
 
 // ---- Ends ----
@@ -436,16 +501,19 @@ TEST_F(KeeperTest, a_release_is_tried_until_the_expiry_makes_it_moot) {
 TEST_F(KeeperTest, a_store_that_never_answers_does_not_hold_a_slot_for_ever) {
   const Slot slot = hold();
   (void)renewal();  // never answered
-  for (;;) {
+  bool lost = false;
+  for (int steps = 0; !lost && steps < 1000; ++steps) {
     advance_to(*keeper_.next());
     const auto actions = poll();
-    if (!actions.empty() && actions[0].kind == Kind::lost) break;
+    lost = !actions.empty() && actions[0].kind == Kind::lost;
   }
+  ASSERT_TRUE(lost);
   keeper_.stopped(slot, 0, now());
-  while (keeper_.used() > 0) {
+  for (int steps = 0; keeper_.used() > 0 && steps < 1000; ++steps) {
     (void)poll();
     if (const auto next = keeper_.next()) advance_to(std::max(*next, now().instant));
   }
+  EXPECT_EQ(keeper_.used(), 0U);
   EXPECT_EQ(keeper_.in_flight(), 0U);
 }
 

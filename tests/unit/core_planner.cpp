@@ -51,7 +51,9 @@ class PlannerTest : public testing::Test {
   /// Goes to the next look and answers it.
   void look(const std::vector<Row>& rows) {
     std::optional<Look> wanted;
+    const Duration begun = elapsed_;
     while (!(wanted = planner_.look(now()))) {
+      ASSERT_LT(elapsed_, begun + 1h) << "it looks no more";
       const Duration before = elapsed_;
       advance_to(*planner_.next());
       // A candidate that is due keeps next() at "now" until it is taken, which is not this function's business.

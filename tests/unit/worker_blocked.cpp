@@ -57,6 +57,22 @@ TEST(Faults, f14_a_thread_that_does_not_come_back_is_told_and_its_leases_are_not
   EXPECT_TRUE(town.nodes.advance_until([&] { return worker.ended; }, 5s));
 }
 
+TEST(Faults, f08_what_waited_for_its_thread_while_its_lease_was_lost_is_never_started) {
+  Town town(20s);
+  VirtualLoop& home = town.nodes.add();
+  town.join("w", 10, {}, &home);
+  town.nodes.advance(1s);
+  town.nodes.pause(home);
+  town.add("c0");
+  ASSERT_TRUE(town.nodes.advance_until([&] { return town.owned_by("w", 1) == 1; }, 10s));
+  town.edit("c0", attribute::owner, "thief");
+  town.edit("c0", attribute::epoch, 2);
+  town.nodes.advance(6s);  // a renewal has met the thief
+  town.nodes.resume(home);
+  town.nodes.advance(1s);
+  EXPECT_EQ(town.world.starts, 0U);
+}
+
 TEST(Worker, a_process_that_stood_still_as_a_whole_is_not_called_blocked) {
   Town town(3s);
   town.add_many(1);
@@ -120,8 +136,8 @@ TEST(Worker, an_edit_that_came_with_a_conflict_of_its_own_reaches_the_resource) 
   town.join("w");
   ASSERT_TRUE(town.all_flow(1, 10s));
   town.edit("c0", attribute::url, "ws://elsewhere/");
-  // Somebody wrote an expiry, too: the next renewal meets a conflict that shows the lease still its own.
-  town.edit("c0", attribute::expires_at, town.row("c0").number(attribute::expires_at) + 10'000);
+  // Somebody wrote a number of renewals, too: the next one meets a conflict that shows the lease still its own.
+  town.edit("c0", attribute::renewal, 1'000'000);
   town.nodes.advance(3s);
   EXPECT_THAT(town.world.edits, testing::ElementsAre(std::pair<std::string, std::string>("c0", "ws://elsewhere/")));
   EXPECT_EQ(town.row("c0").number(attribute::epoch), 1);

@@ -156,6 +156,19 @@ TEST(Faults, f06_the_loser_hears_of_its_loss_once_and_why) {
   EXPECT_THAT(reasons(town.world), ElementsAre(LossReason::taken_over));
 }
 
+TEST(Faults, f06_from_the_moment_of_its_loss_the_loser_does_nothing_more_however_long_it_takes_to_stop) {
+  Town town(20s);
+  town.add("c0");
+  town.join("w").manners["c0"].stops_after = 800ms;
+  ASSERT_TRUE(town.all_flow(1, 10s));
+  town.edit("c0", attribute::owner, "thief");
+  town.edit("c0", attribute::epoch, 2);
+  ASSERT_TRUE(town.nodes.advance_until([&] { return !town.world.endings.empty(); }, 6s));
+  const std::size_t done = town.world.effects.size();
+  town.nodes.advance(700ms);
+  EXPECT_EQ(town.world.effects.size(), done) << "its belief would have lasted for seconds more";
+}
+
 TEST(Faults, f07_what_does_not_stop_is_cut_off_before_others_may_begin) {
   Town town(3s);
   town.add("c0");

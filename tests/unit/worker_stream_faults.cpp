@@ -49,6 +49,25 @@ TEST(Faults, f01_what_a_stream_could_not_hand_over_is_not_handed_over_by_the_nex
   EXPECT_EQ(rig.sink.records[0].seq, 5);
 }
 
+TEST(Faults, f01_what_one_stream_is_reading_is_not_handed_over_under_the_lease_of_another_that_closes) {
+  StreamRig rig;
+  rig.start_open(StreamRig::with_seq());
+  const auto reading = rig.net.peers.back();
+  auto other = rig.group.make_stream();
+  Row row = StreamRig::row(StreamRig::with_seq());
+  row.key = "CONN#b";
+  other->start({ConnectionId("b"), row, std::make_shared<LeaseGuard>(Epoch{3}, rig.loop.instant() + 1h)});
+  rig.loop.settle();
+  rig.net.open();
+
+  reading->events->on_message({false, R"({"seq":1})"});
+  rig.net.fails("reset");
+  EXPECT_TRUE(rig.sink.records.empty()) << "whether its own lease still holds has not been asked yet";
+  reading->events->on_batch_end();
+  ASSERT_EQ(rig.sink.records.size(), 1U);
+  EXPECT_EQ(rig.sink.records[0].connection, "a");
+}
+
 TEST(Faults, f01_the_socket_closes_when_the_belief_ends_whatever_store_and_network_do) {
   StreamRig rig;
   rig.hold_for(10s);

@@ -210,6 +210,7 @@ Sql<void> SqliteTable::step(Statement& statement, const char* doing) {
 }
 
 Sql<void> SqliteTable::begin_write() {
+  if (options_.at_moment) options_.at_moment(SqliteOptions::Moment::to_begin);
   auto begun = step(statements_.begin_write, "write to");
   if (begun && options_.at_moment) options_.at_moment(SqliteOptions::Moment::begun);
   return begun;

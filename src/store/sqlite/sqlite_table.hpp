@@ -20,7 +20,7 @@ struct SqliteOptions {
   std::int64_t pages_max = 0;  ///< the file's size limit in pages of 4 KiB; 0: SQLite's own
 
   /// For tests of what happens in between: called on the store's thread.
-  enum class Moment { begun, before_commit, after_commit };
+  enum class Moment { to_begin, begun, before_commit, after_commit };
   std::function<void(Moment)> at_moment;
 };
 
