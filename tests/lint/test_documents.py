@@ -128,13 +128,36 @@ class Decisions(Repository):
 
 
 class Invariants(Repository):
-    def test_a_rule_without_a_section_a_test_and_a_mutant_that_do_not_exist_are_found(self):
-        self.write("docs/architecture.md", "- **S1 One.** x\n- **S2 Two.** y\n")
+    def invariants(self, page: str) -> list[str]:
+        self.write("docs/architecture.md", "- **S1 One.** x\n- **S10 Ten.** y\n")
         self.write("tests/unit/a.cpp", "TEST(Keeper, holds) {\n}\n")
-        self.write("tests/mutants/mutants.toml", '[[mutant]]\nname = "no skew"\n')
-        self.write("docs/invariants.md", '## S1 One\n\n`Keeper.holds`, `Keeper.lets_go`\n**Mutants**: "no skew", "no\nlease".\n')
-        found = [fault.text for fault in documents.check_invariants(self.root)]
-        self.assertEqual(["S2 has no section", "there is no test Keeper.lets_go", 'there is no mutant "no lease"'], found)
+        self.write("tests/mutants/mutants.toml", '''
+[[mutant]]
+name = "no skew"
+rule = "S1, S10"
+[[mutant]]
+name = "no bound"
+rule = "S10, F3"
+[[mutant]]
+name = "no lease"
+rule = "S1"
+''')
+        self.write("docs/invariants.md", page)
+        return [fault.text for fault in documents.check_invariants(self.root)]
+
+    def test_a_rule_without_a_section_and_a_test_that_does_not_exist_are_found(self):
+        page = '## S1 One\n\n`Keeper.holds`, `Keeper.lets_go`\n**Mutants**: "no skew", "no\nlease".\n'
+        self.assertEqual(["S10 has no section", "there is no test Keeper.lets_go"], self.invariants(page)[:2])
+
+    def test_mutants_that_are_missing_under_their_rule_are_found_and_written(self):
+        page = '## S1 One\n\nx\n**Mutants**: "no skew".\n\n**Not promised**: y\n\n## S10 Ten\n\n**Mutants**: none.\n\nz\n'
+        found = self.invariants(page)
+        self.assertEqual(["the mutants of S1 are", "the mutants of S10 are"], [text.split(" not")[0] for text in found])
+        documents.write_invariants(self.root)
+        self.assertEqual([], [fault.text for fault in documents.check_invariants(self.root)])
+        written = (self.root / "docs/invariants.md").read_text()
+        self.assertEqual('## S1 One\n\nx\n**Mutants**: "no skew", "no lease".\n\n**Not promised**: y\n\n'
+                         '## S10 Ten\n\n**Mutants**: "no skew", "no bound".\n\nz\n', written)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ Usage: tools/lint/documents.py [--root FOLDER] [--write]
           exists, and every test whose name begins with f04_ is named under F4. --write brings the lists of
           tests up to date from the sources.
   rules   every S and F number that a source or document speaks of is one that docs/ explains
+  invariants  docs/invariants.md: every safety rule has a section, the tests that it names exist, and it names every
+          mutant of that rule; --write brings the lists of mutants up to date
   model   every function that spec/*.pml says implements an action exists in src/ or include/
   adr     docs/adr/README.md lists every decision; --write brings it up to date
 
@@ -17,6 +19,7 @@ import argparse
 import pathlib
 import re
 import sys
+import textwrap
 import tomllib
 from typing import NamedTuple
 
@@ -198,7 +201,7 @@ def check_rules(root: pathlib.Path) -> list[Fault]:
 # ---- invariants ----
 
 def check_invariants(root: pathlib.Path) -> list[Fault]:
-    """Each safety rule has its section, and the tests and mutants that a section names exist."""
+    """Each safety rule has its section, whose tests exist, and which names every mutant that breaks the rule."""
     page = root / "docs" / "invariants.md"
     if not page.is_file():
         return []
@@ -211,14 +214,36 @@ def check_invariants(root: pathlib.Path) -> list[Fault]:
         if match.group(1) not in known:
             line = text.count("\n", 0, match.start()) + 1
             faults.append(Fault("docs/invariants.md", line, "invariants", f"there is no test {match.group(1)}"))
-    listed = root / "tests" / "mutants" / "mutants.toml"
-    mutants = {entry["name"] for entry in tomllib.loads(listed.read_text(encoding="utf-8"))["mutant"]} if listed.is_file() else set()
-    for block in re.finditer(r"\*\*Mutants\*\*: (.*?)(?:\n\n|\Z)", text, re.S):
-        line = text.count("\n", 0, block.start()) + 1
-        for name in re.findall(r'"([^"]+)"', block.group(1).replace("\n", " ")):
-            if name not in mutants:
-                faults.append(Fault("docs/invariants.md", line, "invariants", f'there is no mutant "{name}"'))
+    for rule, names in mutants_by_rule(root).items():
+        found = mutants_of(rule).search(text)
+        if found is None or re.findall(r'"([^"]+)"', found.group(2).replace("\n", " ")) != names:
+            line = text.count("\n", 0, found.start(2)) + 1 if found else 1
+            faults.append(Fault("docs/invariants.md", line, "invariants",
+                                f"the mutants of {rule} are not those of tests/mutants/mutants.toml (tools/lint/documents.py --write)"))
     return faults
+
+
+def mutants_of(rule: str) -> re.Pattern:
+    """In docs/invariants.md: the section up to its mutants, and they."""
+    return re.compile(rf"(^## {rule} (?:(?!^## ).)*?)^\*\*Mutants\*\*: (.*?)(?=\n\n|\Z)", re.S | re.M)
+
+
+def mutants_by_rule(root: pathlib.Path) -> dict[str, list[str]]:
+    """The names of the mutants that break each safety rule, in the list's order."""
+    listed = root / "tests" / "mutants" / "mutants.toml"
+    entries = tomllib.loads(listed.read_text(encoding="utf-8"))["mutant"] if listed.is_file() else []
+    rules = re.findall(r"\*\*(S\d+)\b", (root / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    return {rule: [entry["name"] for entry in entries if rule in re.split(r",\s*", entry["rule"])] for rule in rules}
+
+
+def write_invariants(root: pathlib.Path) -> None:
+    path = root / "docs" / "invariants.md"
+    text = path.read_text(encoding="utf-8")
+    for rule, names in mutants_by_rule(root).items():
+        words = "**Mutants**: " + ", ".join(f'"{name}"' for name in names) + "."
+        block = textwrap.fill(words, 120, break_long_words=False, break_on_hyphens=False)
+        text = mutants_of(rule).sub(lambda match: match.group(1) + block, text, count=1)
+    path.write_text(text, encoding="utf-8")
 
 
 # ---- decisions ----
@@ -302,12 +327,13 @@ def is_defined(name: str, sources: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--write", action="store_true", help="bring the lists in docs/faults.md and docs/adr/README.md up to date")
+    parser.add_argument("--write", action="store_true", help="bring the lists in docs/faults.md, docs/invariants.md and docs/adr/README.md up to date")
     options = parser.parse_args()
     root = options.root.resolve()
     if options.write:
         write_faults(root)
         write_decisions(root)
+        write_invariants(root)
     faults = check_links(root) + check_faults(root) + check_rules(root) + check_invariants(root) + check_model(root) + check_decisions(root)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.text}")
