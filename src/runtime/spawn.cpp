@@ -78,6 +78,7 @@ struct Plan {
   const char* directory;  // null: stay
   int input;              // -1: inherit
   int output;             // -1: inherit
+  int errors;             // -1: inherit, or where the output goes
   bool errors_to_output;
   bool own_group;
   bool dies_with_parent;
@@ -104,6 +105,7 @@ struct Plan {
   if (plan.directory != nullptr && ::chdir(plan.directory) != 0) give_up();
   if (plan.input >= 0 && ::dup2(plan.input, STDIN_FILENO) < 0) give_up();
   if (plan.output >= 0 && ::dup2(plan.output, STDOUT_FILENO) < 0) give_up();
+  if (plan.errors >= 0 && ::dup2(plan.errors, STDERR_FILENO) < 0) give_up();
   if (plan.errors_to_output && ::dup2(STDOUT_FILENO, STDERR_FILENO) < 0) give_up();
   // Whatever a library opened without O_CLOEXEC stays here.
   if (::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) give_up();
@@ -118,6 +120,16 @@ Error cannot_start(const std::string& what, int error) {
   if (error == EACCES || error == EPERM) code = Code::denied;
   if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) code = Code::exhausted;
   return {code, "cannot start " + what + ": " + std::strerror(error)};
+}
+
+/// Why the child could not become the program, from its end of the pipe; 0: it has become it.
+int start_error(int report) {
+  int error = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(report, &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof error ? error : 0;
 }
 
 int poll_limit(Instant deadline) {
@@ -145,7 +157,9 @@ Result<Child> spawn(const SpawnOptions& options) {
   const std::string& name = options.arguments.front();
   Descriptor input;
   Descriptor output;
+  Descriptor errors;
   Descriptor read_end;
+  if (options.discard_errors) errors.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (!options.inherit_input) input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];
   switch (options.output) {
@@ -180,6 +194,7 @@ Result<Child> spawn(const SpawnOptions& options) {
                   options.directory.empty() ? nullptr : options.directory.c_str(),
                   input.get(),
                   output.get(),
+                  errors.get(),
                   options.errors_to_output,
                   options.own_group,
                   options.dies_with_parent,
@@ -190,12 +205,7 @@ Result<Child> spawn(const SpawnOptions& options) {
   if (pid == 0) become(plan);
 
   report_write.reset();
-  int error = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(report.get(), &error, sizeof error);
-  } while (got < 0 && errno == EINTR);
-  if (got == sizeof error) {
+  if (const int error = start_error(report.get()); error != 0) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
     return tl::unexpected(cannot_start(name, error));
@@ -294,13 +304,15 @@ Result<std::string> Child::read_line(Duration limit) {
       if (buffer_.empty()) return fail(Code::not_found, "the output of the child has ended");
       return std::exchange(buffer_, {});
     }
-    if (!fill(deadline)) return fail(Code::unavailable, "the child printed no line in time");
+    const bool late = !fill(deadline) || boot_now() >= deadline;
+    if (late && output_ >= 0 && buffer_.find('\n') == std::string::npos)
+      return fail(Code::unavailable, "the child printed no line in time");
   }
 }
 
 std::string Child::read_all(Duration limit) {
   const Instant deadline = boot_now() + limit;
-  while (output_ >= 0 && fill(deadline)) {
+  while (output_ >= 0 && fill(deadline) && boot_now() < deadline) {
   }
   return std::exchange(buffer_, {});
 }

@@ -28,6 +28,7 @@ struct SpawnOptions {
   Output output = Output::inherit;
   std::string output_file;
   bool errors_to_output = false;  ///< standard error goes where standard output goes
+  bool discard_errors = false;    ///< standard error goes nowhere: for programs that may print secrets
   bool own_group = false;         ///< a process group of its own: kill() then reaches its children too
   /// SIGKILL when the thread that spawned it ends, however it ends: for children that must not survive us.
   bool dies_with_parent = false;
@@ -62,7 +63,8 @@ class Child {
   /// The next line of its output without its end; the last one need not have an end. Code::unavailable after
   /// `limit`, Code::not_found where the output has ended. Needs Output::pipe.
   Result<std::string> read_line(Duration limit);
-  /// Everything up to the end of its output (or until `limit` has passed). Needs Output::pipe.
+  /// Everything up to the end of its output (or until `limit` has passed, also for a child that never stops
+  /// printing; with 0 at most 4 KiB of what is there). Needs Output::pipe.
   std::string read_all(Duration limit);
   /// Closes our end of the pipe: further output of the child fails with EPIPE.
   void close_output();

@@ -124,6 +124,25 @@ TEST(Spawn, output_and_errors_can_go_to_a_file_in_order) {
   std::remove(path.c_str());
 }
 
+TEST(Spawn, errors_can_go_nowhere_while_the_output_is_read) {
+  SpawnOptions options = shell("echo out; echo err >&2; readlink /proc/self/fd/2");
+  options.discard_errors = true;
+  Result<Child> child = spawn(options);
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->read_all(generous), "out\n/dev/null\n");
+}
+
+TEST(Spawn, a_child_that_never_stops_printing_does_not_hold_its_reader_up) {
+  Result<Child> child = spawn(shell("exec cat /dev/zero"));
+  ASSERT_TRUE(child);
+  while (child->read_all(Duration::zero()).empty()) ::usleep(1000);
+  EXPECT_LE(child->read_all(Duration::zero()).size(), 4096U);
+  EXPECT_FALSE(child->read_all(20ms).empty());
+  const Result<std::string> line = child->read_line(20ms);
+  ASSERT_FALSE(line) << "zeros have no line";
+  EXPECT_EQ(line.error().code, Code::unavailable);
+}
+
 TEST(Spawn, hands_on_no_descriptor_but_the_three_standard_ones_and_no_signal_mask) {
   const int leak = ::dup(STDERR_FILENO);  // without close-on-exec
   sigset_t blocked;
