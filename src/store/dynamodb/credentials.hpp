@@ -10,6 +10,9 @@
 namespace holdfast {
 class Loop;
 }
+namespace holdfast::runtime {
+class HttpTransport;
+}
 
 namespace holdfast::store::dynamodb {
 
@@ -42,5 +45,21 @@ class CredentialSource {
 
 /// The same credentials at every call: for tests, and for servers that accept any.
 [[nodiscard]] std::unique_ptr<CredentialSource> fixed_credentials(Loop& loop, Credentials credentials);
+
+class Surroundings;
+
+/// The standard chain in the standard order (botocore's; ADR 0019): the environment; a profile's role with a source;
+/// web identity; a profile's keys in the credentials file, its credential_process, its keys in the config file; the
+/// container's endpoint; EC2's metadata service. The first that is set up decides: where it fails, so does get().
+///
+/// What is handed out is fetched once and kept. The first get() within a while of its expiry (a random time from 10
+/// to 15 minutes, less for what lives shorter) has it fetched anew aside, while the old ones are handed out as long
+/// as they are good. One fetch at a time; after a failed one none for a random time that grows up to 15 s, in which
+/// get() without good credentials fails at once.
+///
+/// `region` is for STS: that of the table. Destroying this ends what is under way; handlers owed do not run then.
+[[nodiscard]] std::unique_ptr<CredentialSource> standard_chain(Loop& loop, runtime::HttpTransport& transport,
+                                                               std::unique_ptr<Surroundings> surroundings,
+                                                               std::string region);
 
 }  // namespace holdfast::store::dynamodb
