@@ -12,10 +12,12 @@ A lane is one listening port before the same upstream. Modes of a lane, until an
 And two that happen once: `cut` resets every connection, `half_close` ends the direction towards the worker only.
 """
 import asyncio
-import socket
-import struct
-import threading
+import pathlib
+import sys
 from collections import Counter
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from loop_thread import LoopThread, reset  # noqa: E402  pylint: disable=wrong-import-position
 
 MODES = ("pass", "stall", "black_hole", "delay", "throttle", "refuse")
 PIECE_BYTES = 4096
@@ -29,14 +31,8 @@ class _Connection:
 
     def cut(self) -> None:
         for writer in (self.down, self.up):
-            if writer is None:
-                continue
-            sock = writer.get_extra_info("socket")
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST, not FIN
-            except OSError:
-                pass
-            writer.transport.abort()
+            if writer is not None:
+                reset(writer)
 
 
 class _Lane:
@@ -53,22 +49,20 @@ class FaultProxy:
     def __init__(self, upstream_port: int, lanes: int) -> None:
         self._upstream_port = upstream_port
         self.effects: Counter = Counter()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-        self._thread.start()
-        self._lanes = [self._call(self._open()) for _ in range(lanes)]
+        self._loop = LoopThread("proxy")
+        self._lanes = [self._loop.call(self._open()) for _ in range(lanes)]
 
     def port(self, lane: int) -> int:
         return self._lanes[lane].port
 
     def set(self, lane: int, mode: str, amount: float = 0.0) -> None:
         assert mode in MODES
-        self._call(self._set(self._lanes[lane], mode, amount))
+        self._loop.call(self._set(self._lanes[lane], mode, amount))
 
     def cut(self, lane: int) -> None:
         async def run() -> None:
             self._cut_all(self._lanes[lane])
-        self._call(run())
+        self._loop.call(run())
 
     def half_close(self, lane: int) -> None:
         async def run() -> None:
@@ -76,7 +70,7 @@ class FaultProxy:
                 self.effects["connections half closed"] += 1
                 if connection.down.can_write_eof() and not connection.down.is_closing():
                     connection.down.write_eof()
-        self._call(run())
+        self._loop.call(run())
 
     def close(self) -> None:
         async def run() -> None:
@@ -85,19 +79,10 @@ class FaultProxy:
                 for connection in list(lane.connections):
                     connection.cut()
             await asyncio.sleep(0.05)
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()
-            await asyncio.sleep(0)
-        self._call(run())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        if not self._thread.is_alive():
-            self._loop.close()
+        self._loop.call(run())
+        self._loop.close()
 
     # On the loop.
-
-    def _call(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
 
     async def _open(self) -> _Lane:
         lane = _Lane()

@@ -175,6 +175,44 @@ class Server:
             return False
 
 
+class Shared:
+    """Somebody who needs a server that others may use, too, until close() or the end of this process. Without a name:
+    the one that is shared by all tests of this copy of the sources, as tests/support/dynamodb_servers.cpp names it.
+    `endpoint` is empty and `failure` says why where there is none."""
+
+    def __init__(self, kind: str, name: str = "", runner: str = "ctest", linger: str = "3") -> None:
+        folder = os.stat(FOLDER)
+        name = name or f"holdfast-test-{os.getuid()}-{kind}-{folder.st_dev}-{folder.st_ino}"
+        line = ""
+        while not line:
+            try:
+                self.socket = socket.socket(socket.AF_UNIX)
+                self.socket.settimeout(START_SECONDS + 30)
+                self.socket.connect("\0" + name)
+                with self.socket.makefile() as lines:
+                    line = lines.readline().strip()
+            except ConnectionError:
+                pass  # none there, or it was just going
+            if not line:
+                self.socket.close()
+                subprocess.run([sys.executable, __file__, kind, "--shared", name, "--runner", runner,
+                                "--linger", linger], check=True, timeout=START_SECONDS)
+        self.endpoint = line.removeprefix("endpoint ") if line.startswith("endpoint ") else ""
+        self.failure = line.removeprefix("failed ") if line.startswith("failed ") else ""
+
+    @property
+    def port(self) -> int:
+        return int(self.endpoint.rpartition(":")[2])
+
+    @property
+    def keeper(self) -> int:
+        """Its process id."""
+        return struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    def close(self) -> None:
+        self.socket.close()
+
+
 def parent_of(pid: int) -> int:
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         return int(file.read().rsplit(")", 1)[1].split()[1])

@@ -6,11 +6,12 @@ import re
 import secrets
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
 import unittest
+
+from dynamodb_server import Shared
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "dynamodb_server.py"
 LIMIT_SECONDS = 120  # generous: nothing here is measured
@@ -34,32 +35,8 @@ def serves(endpoint: str) -> bool:
     return True
 
 
-class User:
-    """Somebody who needs the server of a name, as support/dynamodb_servers.cpp does it."""
-
-    def __init__(self, name: str, kind: str = QUICK, runner: str = "none") -> None:
-        self.line = ""
-        while not self.line:
-            try:
-                self.socket = socket.socket(socket.AF_UNIX)
-                self.socket.settimeout(LIMIT_SECONDS)
-                self.socket.connect("\0" + name)
-                with self.socket.makefile() as lines:
-                    self.line = lines.readline().strip()
-            except ConnectionError:
-                pass  # none there, or it was just going
-            if not self.line:
-                self.socket.close()
-                subprocess.run([sys.executable, PROGRAM, kind, "--shared", name, "--runner", runner, "--linger", "0.1"],
-                               check=True, timeout=LIMIT_SECONDS)
-
-    @property
-    def endpoint(self) -> str:
-        return self.line.removeprefix("endpoint ")
-
-    @property
-    def keeper(self) -> int:
-        return struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+def User(name: str, kind: str = QUICK, runner: str = "none") -> Shared:  # pylint: disable=invalid-name
+    return Shared(kind, name, runner, linger="0.1")
 
 
 def some_name() -> str:
@@ -71,24 +48,24 @@ class OneServerForAll(unittest.TestCase):
         name = some_name()
         first, second = User(name), User(name)
         self.assertEqual(first.endpoint, second.endpoint)
-        first.socket.close()
+        first.close()
         # The keeper has seen that the first left once it has answered the third.
         third = User(name)
         self.assertEqual(third.endpoint, second.endpoint)
-        third.socket.close()
+        third.close()
         self.assertTrue(serves(second.endpoint))
-        second.socket.close()
+        second.close()
         eventually(lambda: not serves(second.endpoint), "the server ends")
 
     def test_of_many_who_come_at_once_all_get_the_same_server(self) -> None:
         name = some_name()
         script = ("import sys,time\nsys.path.insert(0,sys.argv[1])\nimport test_dynamodb_server as t\n"
-                  "user=t.User(sys.argv[2])\nprint(user.line,flush=True)\ntime.sleep(1000)")
+                  "user=t.User(sys.argv[2])\nprint(user.endpoint,flush=True)\ntime.sleep(1000)")
         with contextlib.ExitStack() as stack:
             users = [stack.enter_context(subprocess.Popen([sys.executable, "-c", script, PROGRAM.parent, name],
                                                           stdout=subprocess.PIPE, text=True)) for _ in range(8)]
             lines = [user.stdout.readline() for user in users]
-            self.assertTrue(lines[0].startswith("endpoint "), lines[0])
+            self.assertTrue(lines[0].startswith("http:"), lines[0])
             self.assertEqual(set(lines), {lines[0]})
             for user in users:
                 user.kill()
@@ -96,14 +73,14 @@ class OneServerForAll(unittest.TestCase):
     def test_names_that_differ_have_servers_that_differ(self) -> None:
         first, second = User(some_name()), User(some_name())
         self.assertNotEqual(first.endpoint, second.endpoint)
-        first.socket.close()
-        second.socket.close()
+        first.close()
+        second.close()
 
     def test_amazons_server_is_started_and_ended_the_same_way(self) -> None:
         user = User(some_name(), "local")
-        self.assertRegex(user.line, r"^endpoint http://127\.0\.0\.1:\d+$")
+        self.assertRegex(user.endpoint, r"^http://127\.0\.0\.1:\d+$")
         self.assertTrue(serves(user.endpoint))
-        user.socket.close()
+        user.close()
         eventually(lambda: not serves(user.endpoint), "the server ends")
 
 
@@ -112,16 +89,16 @@ class NothingIsLeftBehind(unittest.TestCase):
         user = User(some_name())
         os.kill(user.keeper, signal.SIGKILL)
         eventually(lambda: not serves(user.endpoint), "the server ends")
-        user.socket.close()
+        user.close()
 
     def test_a_server_whose_user_is_killed_ends_too(self) -> None:
         with subprocess.Popen([sys.executable, "-c",
                                "import sys,time\nsys.path.insert(0,sys.argv[1])\nimport test_dynamodb_server as t\n"
-                               "user=t.User(sys.argv[2])\nprint(user.line,flush=True)\ntime.sleep(1000)",
+                               "user=t.User(sys.argv[2])\nprint(user.endpoint,flush=True)\ntime.sleep(1000)",
                                PROGRAM.parent, some_name()], stdout=subprocess.PIPE, text=True) as user:
             line = user.stdout.readline()
             user.kill()
-        eventually(lambda: not serves(line.strip().removeprefix("endpoint ")), "the server ends")
+        eventually(lambda: not serves(line.strip()), "the server ends")
 
     def test_a_server_of_its_own_ends_with_whoever_started_it(self) -> None:
         with subprocess.Popen([sys.executable, "-c",
@@ -139,10 +116,10 @@ class NothingIsLeftBehind(unittest.TestCase):
         children = pathlib.Path(f"/proc/{user.keeper}/task/{user.keeper}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)
         self.assertEqual(user.socket.recv(1), b"")  # the keeper has gone with it
-        user.socket.close()
+        user.close()
         another = User(name)
         self.assertTrue(serves(another.endpoint))
-        another.socket.close()
+        another.close()
 
 
 class AsLongAsTheRun(unittest.TestCase):
@@ -153,7 +130,7 @@ class AsLongAsTheRun(unittest.TestCase):
                                "import pathlib,subprocess,sys,time\n"
                                "pathlib.Path('/proc/self/comm').write_text(sys.argv[3])\n"
                                "test='import sys;sys.path.insert(0,sys.argv[1]);import test_dynamodb_server as t;"
-                               "user=t.User(sys.argv[2],runner=sys.argv[3]);print(user.line,flush=True)'\n"
+                               "user=t.User(sys.argv[2],runner=sys.argv[3]);print(user.endpoint,flush=True)'\n"
                                "for _ in range(3):\n"
                                "  subprocess.run([sys.executable,'-c',test,*sys.argv[1:]],check=True)\n"
                                "print('done',flush=True)\ntime.sleep(1000)",
@@ -161,7 +138,7 @@ class AsLongAsTheRun(unittest.TestCase):
             lines = [run.stdout.readline() for _ in range(4)]
             self.assertEqual(lines[3], "done\n")
             self.assertEqual(set(lines[:3]), {lines[0]}, "each test of the run had the same server, unused in between")
-            endpoint = lines[0].strip().removeprefix("endpoint ")
+            endpoint = lines[0].strip()
             self.assertTrue(serves(endpoint))
             run.kill()
         eventually(lambda: not serves(endpoint), "the server ends")
@@ -183,8 +160,8 @@ class WhatIsMissing(unittest.TestCase):
             user = User(some_name())
         finally:
             del os.environ["HOLDFAST_NODE"]
-        user.socket.close()
-        self.assertTrue(user.line.startswith("failed Node is not installed"), user.line)
+        user.close()
+        self.assertTrue(user.failure.startswith("Node is not installed"), user.failure)
 
     def test_one_that_ends_at_once_is_told_with_what_it_said(self) -> None:
         ended = subprocess.run([sys.executable, PROGRAM, "local"], capture_output=True, text=True, check=False,

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <stdexcept>
 
 #include "runtime/secure_random.hpp"
@@ -77,10 +77,14 @@ std::string line_of(int descriptor) {
   return line;
 }
 
-/// One for each copy of the sources: what is fetched into tests/peers belongs to it.
+/// One for each copy of the sources: what is fetched into tests/peers belongs to it. As dynamodb_server.py names it.
 std::string shared_name(DynamoDbServer::Kind kind) {
-  return "holdfast-test-" + std::to_string(::getuid()) + '-' + word(kind) + '-' +
-         std::to_string(std::hash<std::string>{}(source_folder));
+  struct stat folder {};
+  if (::stat((std::string(source_folder) + "/tests/peers").c_str(), &folder) != 0) {
+    throw std::runtime_error("the folder tests/peers is not there any more");
+  }
+  return "holdfast-test-" + std::to_string(::getuid()) + '-' + word(kind) + '-' + std::to_string(folder.st_dev) +
+         '-' + std::to_string(folder.st_ino);
 }
 
 }  // namespace
