@@ -13,9 +13,15 @@ namespace holdfast {
 /// round trip, no rule of ours uses it. Equality is by type and value; 1 and 1.0 differ.
 class Value {
  public:
+  /// What a store found and has no type for here (a binary, a set, a number with more digits than fit): it is there,
+  /// and is not to be written. No store takes it back, so that what could only be read in part is never overwritten.
+  struct Unreadable {
+    std::string what;  ///< for people: "a set of texts"
+    bool operator==(const Unreadable&) const = default;
+  };
   using List = std::vector<Value>;
   using Map = std::map<std::string, Value, std::less<>>;
-  using Data = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, List, Map>;
+  using Data = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, List, Map, Unreadable>;
 
   Value() = default;
   Value(std::nullptr_t) {}                                      // NOLINT(google-explicit-constructor)
@@ -28,6 +34,7 @@ class Value {
   Value(const char* value) : data_(std::string(value)) {}       // NOLINT(google-explicit-constructor)
   Value(List value) : data_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
   Value(Map value) : data_(std::move(value)) {}                 // NOLINT(google-explicit-constructor)
+  Value(Unreadable value) : data_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Data& data() const { return data_; }
   [[nodiscard]] const std::int64_t* as_int() const { return std::get_if<std::int64_t>(&data_); }

@@ -45,6 +45,7 @@ struct Describer {
   std::string operator()(const std::string& value) const { return "a text: " + shown(value); }
   std::string operator()(const Value::List&) const { return "a list"; }
   std::string operator()(const Value::Map&) const { return "a map"; }
+  std::string operator()(const Value::Unreadable& value) const { return value.what; }
 };
 
 }  // namespace

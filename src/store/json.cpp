@@ -81,6 +81,7 @@ struct Writer {
   void operator()(std::nullptr_t) const { out.append("null"); }
   void operator()(bool value) const { out.append(value ? "true" : "false"); }
   void operator()(const std::string& value) const { write(std::string_view(value), out); }
+  void operator()(const Value::Unreadable& value) const { write(std::string_view("(" + value.what + ")"), out); }
   void operator()(const auto& value) const { write(value, out); }
 };
 
@@ -219,6 +220,18 @@ std::string to_json(const Attributes& attributes) {
 
 void write_json(const Attributes& attributes, std::string& out) {
   write(attributes, out);
+}
+
+void write_json(std::string_view text, std::string& out) {
+  write(text, out);
+}
+
+void write_json(std::int64_t number, std::string& out) {
+  write(number, out);
+}
+
+void write_json(double number, std::string& out) {
+  write(number, out);
 }
 
 Result<Value> value_from_json(std::string_view text) {

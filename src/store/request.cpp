@@ -40,6 +40,9 @@ struct ValueChecker {
   Problem operator()(double number) const {
     return std::isfinite(number) ? Problem() : misuse("it is not a finite number");
   }
+  Problem operator()(const Value::Unreadable& value) const {
+    return misuse("it is or holds " + value.what + ", which can be neither read nor written here");
+  }
   Problem operator()(const Value::List& list) const {
     for (const Value& item : list) {
       if (Problem problem = check_value(item, depth + 1)) return problem;
@@ -119,6 +122,10 @@ Answer make_failure(std::size_t kind, Outcome outcome, Error error) {
 }
 
 }  // namespace
+
+std::optional<Error> check_value(const Value& value) {
+  return check_value(value, 2);  // the row's attributes are the first level
+}
 
 bool is_write(const Request& request) {
   return std::holds_alternative<Update>(request) || std::holds_alternative<Transact>(request);

@@ -19,6 +19,7 @@ struct BatchGet {
 };
 struct Transact {
   std::vector<Update> updates;
+  std::string token{};  ///< see Store::transact()
 };
 struct QueryOwned {
   std::string owner;
@@ -34,6 +35,8 @@ using AnyHandler =
 /// What is wrong with a request whatever the table holds, the same in every store; nothing where it is fine. The
 /// limits are DynamoDB's, so that what works in one store works in all.
 [[nodiscard]] std::optional<Error> check(const Request& request);
+/// The same for the value of an attribute alone.
+[[nodiscard]] std::optional<Error> check_value(const Value& value);
 inline constexpr std::size_t key_bytes_max = 2048;
 inline constexpr std::size_t row_bytes_max = 400 * 1024;
 inline constexpr std::size_t updates_max = 100;       ///< in one transact()

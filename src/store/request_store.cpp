@@ -20,9 +20,9 @@ void RequestStore::update(Update update, Instant deadline, Handler<RowReply> han
   accept(std::move(update), deadline, std::move(handler));
 }
 
-void RequestStore::transact(std::vector<Update> updates, std::string /*token*/, Instant deadline,
+void RequestStore::transact(std::vector<Update> updates, std::string token, Instant deadline,
                             Handler<RowsReply> handler) {
-  accept(Transact{std::move(updates)}, deadline, std::move(handler));
+  accept(Transact{std::move(updates), std::move(token)}, deadline, std::move(handler));
 }
 
 void RequestStore::query_due(QueryDue query, Instant deadline, Handler<PageReply> handler) {

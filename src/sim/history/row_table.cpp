@@ -28,6 +28,7 @@ struct Digest {
   void operator()(std::int64_t value) { mix(static_cast<std::uint64_t>(value), 0); }
   void operator()(double value) { mix(std::hash<double>{}(value), 0); }
   void operator()(const std::string& value) { text(value); }
+  void operator()(const Value::Unreadable& value) { text(value.what); }
   void operator()(const Value::List& list) {
     for (const Value& item : list) add(item);
   }

@@ -24,6 +24,7 @@ struct Writer {
     out += text.data();
   }
   void operator()(const std::string& value) const { out.append("'").append(value).append("'"); }
+  void operator()(const Value::Unreadable& value) const { out += value.what; }
   void operator()(const Value::List& list) const {
     const char* between = "[";
     for (const Value& item : list) {

@@ -3,13 +3,10 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <cstdint>
-#include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "holdfast/assert.hpp"
+#include "store/desk.hpp"
 #include "store/request_store.hpp"
 #include "store/sqlite/sqlite_worker.hpp"
 
@@ -18,53 +15,6 @@ namespace holdfast::store {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The loop's side: who is owed an answer, and until when. Each operation leaves it once, with its answer.
-class Desk {
- public:
-  explicit Desk(Loop& loop) : loop_(loop) {}
-  ~Desk() {
-    // nondeterminism-ok: cancelling is the same in any order
-    for (const auto& [operation, owed] : owed_) loop_.cancel(owed.timer);
-  }
-  Desk(const Desk&) = delete;
-  Desk& operator=(const Desk&) = delete;
-
-  void add(const std::shared_ptr<Operation>& operation, std::function<void()> expired) {
-    const TimerId timer = loop_.call_at(operation->deadline, std::move(expired));
-    owed_.emplace(operation.get(), Owed{operation, ++last_, timer});
-  }
-
-  /// Does nothing where it was answered before.
-  void settle(const std::shared_ptr<Operation>& operation, Answer answer) {
-    const auto found = owed_.find(operation.get());
-    if (found == owed_.end()) return;
-    loop_.cancel(found->second.timer);
-    owed_.erase(found);
-    operation->respond(std::move(answer));
-  }
-
-  /// All that are owed an answer, oldest first.
-  [[nodiscard]] std::vector<std::shared_ptr<Operation>> all() const {
-    std::map<std::uint64_t, std::shared_ptr<Operation>> in_order;
-    // nondeterminism-ok: this is what puts them in order
-    for (const auto& [key, owed] : owed_) in_order.emplace(owed.number, owed.operation);
-    std::vector<std::shared_ptr<Operation>> result;
-    result.reserve(in_order.size());
-    for (auto& [number, operation] : in_order) result.push_back(std::move(operation));
-    return result;
-  }
-
- private:
-  struct Owed {
-    std::shared_ptr<Operation> operation;
-    std::uint64_t number;
-    TimerId timer;
-  };
-  Loop& loop_;
-  std::unordered_map<const Operation*, Owed> owed_;
-  std::uint64_t last_ = 0;
-};
 
 class SqliteStore final : public RequestStore {
  public:
@@ -103,7 +53,7 @@ class SqliteStore final : public RequestStore {
  protected:
   void submit(std::shared_ptr<Operation> operation) override {
     // The timer depends on neither thread nor file: a stuck disk cannot hold up an answer.
-    desk_.add(operation, [this, operation] { expire(operation); });
+    desk_.add(operation, operation->deadline, [this, operation] { expire(operation); });
     // What is asked in one turn of the loop goes over together: one wake-up of the thread, and one commit.
     outbox_.push_back(std::move(operation));
     if (outbox_.size() > 1) return;
