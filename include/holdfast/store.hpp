@@ -59,6 +59,7 @@ struct Capabilities {
   bool changes = false;              ///< changes() calls back
   bool index_is_consistent = false;  ///< query_due() sees every write that was acknowledged before it
   bool returns_row_on_conflict = true;
+  bool has_doubles = true;  ///< false: one type of number; a double without a fraction comes back as an integer
 };
 
 template <class T>
@@ -80,13 +81,16 @@ class Store {
   virtual void batch_get(std::vector<std::string> keys, Instant deadline, Handler<RowsReply> handler) = 0;
   virtual void update(Update update, Instant deadline, Handler<RowReply> handler) = 0;
   /// All or none, 1 to 100 rows, each once; conflict where any condition fails. The rows after the writes, in the
-  /// order of the updates; on conflict the rows as they were whose condition failed. `token` makes a repeat within
-  /// 10 minutes a no-op where the store can (DynamoDB's ClientRequestToken; memory and SQLite cannot).
+  /// order of the updates; on conflict the rows as they were whose condition failed. Where the store has to read the
+  /// rows afterwards (DynamoDB), others may have changed them since: then they are as they were left, one that was
+  /// removed is missing, and if reading failed there are none and `error` is set; the transaction is applied all the
+  /// same. `token`, at most 36 characters, makes a repeat within 10 minutes a no-op where the store can (DynamoDB's
+  /// ClientRequestToken; memory and SQLite cannot).
   virtual void transact(std::vector<Update> updates, std::string token, Instant deadline,
                         Handler<RowsReply> handler) = 0;
 
-  /// By expiry, earliest first. May be stale: a row found here is a hint (S8). Rows without the index's two
-  /// attributes are not seen.
+  /// By expiry, earliest first; equal ones in no promised order. May be stale: a row found here is a hint (S8). Rows
+  /// without the index's two attributes are not seen.
   virtual void query_due(QueryDue query, Instant deadline, Handler<PageReply> handler) = 0;
   /// Rows whose lease_owner is this. For repair and display, not for the hot path.
   virtual void query_owned(std::string owner, Instant deadline, Handler<RowsReply> handler) = 0;
@@ -100,7 +104,8 @@ class Store {
 };
 
 /// Opens `sqlite:PATH` or `memory:`. A bad URL is Code::usage; a file that cannot be opened says why. Does not
-/// create the table: that is initialize().
+/// create the table: that is initialize(). `dynamodb://TABLE` needs a network, which a Loop does not have: a Fleet
+/// opens it, and so does the command line.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop);
 
 }  // namespace holdfast
