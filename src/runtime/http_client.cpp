@@ -10,6 +10,7 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/http_easy.hpp"
 #include "runtime/http_sockets.hpp"
+#include "runtime/sigv4.hpp"
 
 namespace holdfast::runtime {
 
@@ -53,6 +54,7 @@ class HttpClient::Engine : public std::enable_shared_from_this<Engine> {
   AsioLoop& loop_;
   const HttpLimits limits_;
   HttpCounts counts_;
+  SigV4 signer_;
   std::optional<HttpSockets> sockets_;  // nothing once closed
   CURLSH* share_ = nullptr;             // TLS sessions, so that a new connection can resume one
   std::unordered_map<RequestId, Pending> pending_;
@@ -121,7 +123,9 @@ void HttpClient::Engine::start(RequestId id, Pending& pending, std::string origi
   }
   HttpEasy& easy = *pending.easy;
   easy.origin = std::move(origin);
-  easy.begin(id, std::move(request), loop_.wall());
+  // Now, and not when it began to wait: a signature is good for some minutes only.
+  if (request.signing) signer_.sign(request, loop_.wall());
+  easy.begin(id, std::move(request));
   curl_multi_add_handle(sockets_->multi(), easy.handle());  // asks for a call soon, through the timer
 }
 

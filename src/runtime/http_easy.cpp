@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -10,24 +9,14 @@
 namespace holdfast::runtime {
 namespace {
 
+/// From here on libcurl (from 1 MiB) would ask for leave first.
+constexpr std::size_t expect_bytes = 512 << 10;
+
 long in_ms(Duration time) {
   return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
 }
 long in_s(Duration time) {
   return static_cast<long>(std::chrono::ceil<std::chrono::seconds>(time).count());
-}
-
-/// 20150830T123600Z: how SigV4 writes the time.
-std::string signing_time(WallTime wall) {
-  const auto day = std::chrono::floor<std::chrono::days>(wall);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss time(std::chrono::floor<std::chrono::seconds>(wall - day));
-  char text[40];
-  std::snprintf(text, sizeof text, "%04d%02u%02uT%02d%02d%02dZ", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
-                static_cast<int>(time.seconds().count()));
-  return text;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -96,25 +85,19 @@ void HttpEasy::set_base() {
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
 }
 
-void HttpEasy::begin(HttpTransport::RequestId id_, HttpRequest request, WallTime wall) {
+void HttpEasy::begin(HttpTransport::RequestId id_, HttpRequest request) {
   id = id_;
   request_ = std::move(request);
   answer_ = {};
   header_bytes_ = 0;
   given_ = repeated_ = too_large_ = headers_too_large_ = headers_whole_ = false;
   words_[0] = '\0';
-  if (signs_ && !request_.signing) {  // there is no other way to make libcurl stop signing
-    curl_easy_reset(handle_.get());
-    set_base();
-    signs_ = false;
-  }
   curl_easy_setopt(handle_.get(), CURLOPT_NOPROXY, is_near(request_.url) ? "*" : nullptr);
   curl_easy_setopt(handle_.get(), CURLOPT_URL, request_.url.c_str());
   set_method();
-  for (const HttpHeader& header : request_.headers) add_header(header.name, header.value);
-  if (request_.signing) sign(wall);
+  for (const HttpHeader& header : request_.headers) add_header(header.name + ": " + header.value);
   // No waiting for leave to send a large body: the answer says what the server thinks of it.
-  headers_.reset(curl_slist_append(headers_.release(), "Expect:"));
+  if (request_.body.size() >= expect_bytes) add_header("Expect:");
   curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());
 }
 
@@ -135,24 +118,10 @@ void HttpEasy::set_method() {
     return header.name == "Content-Type" || header.name == "content-type";
   });
   // Else libcurl says that it is a form.
-  if (!typed) headers_.reset(curl_slist_append(headers_.release(), "Content-Type:"));
+  if (!typed) add_header("Content-Type:");
 }
 
-void HttpEasy::sign(WallTime wall) {
-  const AwsSigning& signing = *request_.signing;
-  CURL* const easy = handle_.get();
-  signs_ = true;
-  const std::string scope = "aws:amz:" + signing.region + ":" + signing.service;
-  curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, scope.c_str());
-  curl_easy_setopt(easy, CURLOPT_USERNAME, signing.access_key_id.c_str());
-  curl_easy_setopt(easy, CURLOPT_PASSWORD, signing.secret_access_key.c_str());
-  // libcurl dates the signature by this header where there is one, else by its own clock, which may be wrong.
-  add_header("X-Amz-Date", signing_time(wall + std::chrono::floor<std::chrono::milliseconds>(signing.clock_offset)));
-  if (!signing.session_token.empty()) add_header("X-Amz-Security-Token", signing.session_token);
-}
-
-void HttpEasy::add_header(const std::string& name, const std::string& value) {
-  const std::string line = name + ": " + value;
+void HttpEasy::add_header(const std::string& line) {
   curl_slist* const longer = curl_slist_append(headers_.get(), line.c_str());
   if (longer == nullptr) throw std::bad_alloc();
   (void)headers_.release();
@@ -164,8 +133,6 @@ void HttpEasy::clear() {
   origin.clear();
   curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, nullptr);
   curl_easy_setopt(handle_.get(), CURLOPT_POSTFIELDS, nullptr);
-  curl_easy_setopt(handle_.get(), CURLOPT_USERNAME, nullptr);
-  curl_easy_setopt(handle_.get(), CURLOPT_PASSWORD, nullptr);
   headers_.reset();
   request_ = {};
   answer_ = {};

@@ -25,8 +25,8 @@ class HttpEasy {
 
   [[nodiscard]] CURL* handle() const { return handle_.get(); }
 
-  /// Makes it ready for the request. `wall` dates the signature.
-  void begin(HttpTransport::RequestId id, HttpRequest request, WallTime wall);
+  /// Makes it ready for the request, which is signed where it has to be.
+  void begin(HttpTransport::RequestId id, HttpRequest request);
   /// What it came to; called once, when libcurl is done with it.
   [[nodiscard]] HttpReply end(CURLcode code);
   /// Where it stands now: for a request that is given up in the middle.
@@ -48,8 +48,7 @@ class HttpEasy {
 
   void set_base();
   void set_method();
-  void sign(WallTime wall);
-  void add_header(const std::string& name, const std::string& value);
+  void add_header(const std::string& line);
   [[nodiscard]] HttpFailure failure(CURLcode code) const;
   [[nodiscard]] std::size_t bytes_given() const;
 
@@ -69,7 +68,6 @@ class HttpEasy {
   bool too_large_ = false;
   bool headers_too_large_ = false;
   bool headers_whole_ = false;
-  bool signs_ = false;  // the handle would sign
   char words_[CURL_ERROR_SIZE] = {};
 };
 
