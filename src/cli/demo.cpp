@@ -51,6 +51,9 @@ std::vector<std::string> summary(const DemoSettings& settings, const DemoResult&
   lines.push_back("  lease:             " + runtime::write_duration(settings.demo.lease));
   for (const std::string& problem : verdict.problems) lines.push_back("  problem: " + one_line(problem));
   lines.emplace_back("");
+  if (!settings.demo.store.empty()) {
+    lines.push_back("The table " + settings.demo.store + " is still there: it is yours to delete.");
+  }
   if (!settings.demo.keep.empty()) lines.push_back("Everything is in " + settings.demo.keep + ".");
   if (result.holds()) {
     const std::string us = runtime::program_called();
@@ -107,6 +110,10 @@ void add_demo(Setup setup) {
   add_duration(app, "--lease", demo.lease, "how long a lease lasts: a crash takes that long to be noticed");
   add_decimal(app, "--seconds", settings->seconds, 1, 3'600, "how long the feed speaks");
   add_switch(app, "--json", settings->json, "print the result as one JSON object");
+  // Neither from HOLDFAST_STORE nor from a file: what is set there is the table that somebody works with.
+  app.add_option("--store", demo.store, "a table to share instead of a SQLite file: a new one, which stays")
+      ->type_name("URL")
+      ->configurable(false);
   add_text(app, "--keep", "DIR", demo.keep, "a new folder in which the table, the messages and the logs stay");
 }
 

@@ -60,6 +60,7 @@ class Demo {
   };
 
   Result<void> prepare();
+  Result<void> check_table_is_empty();
   Result<void> start_feed();
   Result<void> add_connections(const std::string& address);
   Result<void> start_worker();
@@ -119,7 +120,7 @@ Demo::Demo(const DemoOptions& options, DemoView& view, DemoFolder folder)
       ids_(stream_names(options.connections)),
       history_(ids_, messages_),
       files_(folder_.path() + "/messages"),
-      store_url_("sqlite:" + folder_.path() + "/holdfast.db") {}
+      store_url_(options.store.empty() ? "sqlite:" + folder_.path() + "/holdfast.db" : options.store) {}
 
 Result<DemoResult> Demo::run() {
   for (const auto stage : {&Demo::prepare, &Demo::play, &Demo::finish}) {
@@ -137,10 +138,12 @@ Result<DemoResult> Demo::run() {
 
 Result<void> Demo::prepare() {
   view_.line(plural(options_.workers, "worker") + " and " + plural(options_.connections, "connection") +
-             " to a feed: processes of this machine that share one SQLite file.");
+             " to a feed: processes of this machine that share " +
+             (options_.store.empty() ? "one SQLite file." : "the table " + options_.store + '.'));
   auto store = StoreSession::open(store_url_, StoreSession::Create::always);
   if (!store) return pass(store.error());
   store_ = std::move(*store);
+  if (auto empty = check_table_is_empty(); !empty) return empty;
   store_->catch_signals();
   if (auto started = start_feed(); !started) return started;
   for (std::size_t i = 0; i < options_.workers; ++i) {
@@ -153,6 +156,20 @@ Result<void> Demo::prepare() {
   const auto speaking = [this] { return history_.delivered() > 0; };
   if (auto done = until(speaking, options_.lease * 2 + 30s, "no message arrived"); !done) return done;
   say(plural(options_.connections, "connection") + " up, one owner each: " + holders());
+  return {};
+}
+
+// Workers that are real would take the demo's connections, and the demo's workers theirs.
+Result<void> Demo::check_table_is_empty() {
+  for (const std::string_view state : {state::started, state::stopped, state::worker}) {
+    const auto rows = store_->all(state);
+    if (!rows) return pass(rows.error());
+    if (!rows->empty()) {
+      return fail(Code::usage, "--store names a table that is in use (it has " + plural(rows->size(), "row") +
+                                   " in state " + std::string(state) +
+                                   "): the demo needs one of its own, so name a new one");
+    }
+  }
   return {};
 }
 
@@ -437,6 +454,7 @@ Result<void> check_demo(const DemoOptions& options) {
   if (options.rate * static_cast<double>(options.connections) > 50'000) {
     return fail(Code::usage, "--connections times --rate is more than 50000 messages per second: ask for fewer");
   }
+  if (!options.store.empty()) return StoreSession::check(options.store);
   return {};
 }
 

@@ -17,6 +17,7 @@ struct DemoOptions {
   Duration lease = std::chrono::seconds(3);
   Duration seconds = std::chrono::seconds(20);  ///< how long the feed speaks
   std::string keep;                             ///< where the files stay; empty: a temporary folder
+  std::string store;                            ///< URL of the table; empty: a SQLite file among the files
 };
 
 /// What happens when, counted from the first message. An act that needs the one before it to be over waits for it.

@@ -65,3 +65,36 @@ def takeovers(beliefs: "list[Belief]") -> "set[tuple[str, str]]":
     """(who took, whose it was) of all claims of rows that had been another's."""
     return {(belief.worker, belief.taken_from) for belief in beliefs
             if belief.taken_from not in ("", belief.worker)}
+
+
+def spans_of_records(folder: pathlib.Path) -> "list[Belief]":
+    """What Holdfast's workers must have believed, from the files of their NDJSON sinks: for each epoch of a connection
+    from its first record to its last. One epoch is one ownership without a break."""
+    spans: "dict[tuple[str, str, int], Belief]" = {}
+    for file in sorted(folder.glob("*.ndjson")):
+        owner = file.name.rpartition("-")[0]
+        with open(file, encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    break  # it was killed while it wrote
+                record = json.loads(line)
+                if "gap" in record:
+                    continue
+                at = record["at_ms"] / 1000
+                place = (owner, record["conn"], record["epoch"])
+                span = spans.get(place) or Belief("CONN#" + record["conn"], owner, at, at, "")
+                spans[place] = span._replace(since=min(span.since, at), until=max(span.until, at))
+    return list(spans.values())
+
+
+def handovers(beliefs: "list[Belief]") -> "set[tuple[str, str]]":
+    """(who took, whose it was) wherever one belief in a key follows another's in time, whatever the claim said."""
+    found = set()
+    by_key: dict[str, list[Belief]] = {}
+    for belief in beliefs:
+        by_key.setdefault(belief.key, []).append(belief)
+    for several in by_key.values():
+        several.sort(key=lambda belief: belief.since)
+        found |= {(after.worker, before.worker) for before, after in zip(several, several[1:])
+                  if before.worker != after.worker}
+    return found

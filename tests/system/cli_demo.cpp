@@ -51,6 +51,33 @@ TEST_F(CliDemo, survives_a_crash_and_a_stop_and_reports_it_as_json) {
   EXPECT_TRUE(left_nothing());
 }
 
+TEST_F(CliDemo, shares_a_table_that_it_is_given_and_leaves_it_there_but_takes_none_that_is_in_use) {
+  const std::vector<std::string> demo{"demo",
+                                      "--connections",
+                                      "3",
+                                      "--seconds",
+                                      "8",
+                                      "--lease",
+                                      "1s",
+                                      "--store",
+                                      "sqlite:" + program.file("shared.db")};
+  const auto ended = program.run(demo);
+  ASSERT_EQ(ended.code, 0) << ended.err << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("processes of this machine that share the table sqlite:"));
+  EXPECT_THAT(ended.out, HasSubstr("is still there: it is yours to delete."));
+  EXPECT_TRUE(left_nothing());
+  const auto listed = program.run({"conn", "ls", "--store", "sqlite:" + program.file("shared.db"), "--json"});
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("\"s2\""));
+
+  const auto again = program.run(demo);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("--store names a table that is in use (it has 3 rows in state STARTED)"));
+  EXPECT_TRUE(left_nothing());
+
+  expect_one_line(program.run({"demo", "--store", "memory:"}), 2, "a table in memory is gone");
+}
+
 TEST_F(CliDemo, tells_a_person_what_happened_and_keeps_the_files_when_asked_to) {
   const auto ended = program.run(
       {"demo", "--workers", "1", "--connections", "3", "--seconds", "8", "--lease", "1s", "--keep", "kept"});
