@@ -52,7 +52,8 @@ void read_files(std::string_view text) {
   if (plan.kind == CredentialPlan::Kind::keys) check_keys(plan.keys);
   if (plan.kind == CredentialPlan::Kind::process) check(!plan.command.empty() && !plan.command.front().empty());
   const auto endpoint = find_endpoint("dynamodb", {}, none, files);
-  if (endpoint) check(parse_http_url(endpoint->url).has_value() && visible(endpoint->region));
+  if (!endpoint) return check_error(endpoint.error());
+  check(parse_http_url(endpoint->url).has_value() && visible(endpoint->region));
 }
 
 void read_url(std::string_view text) {

@@ -99,6 +99,15 @@ TEST_F(CredentialsTest, a_profile_that_signs_in_by_sso_says_how_to_do_it_all_the
                              HasSubstr("credential_process = aws configure export-credentials --profile corp")));
 }
 
+TEST_F(CredentialsTest, an_error_is_one_line_whatever_it_names) {
+  set("AWS_PROFILE", "no\nsuch");
+  EXPECT_THAT(error(), HasSubstr("'no such'"));
+  loop.advance(1min);
+  set("AWS_PROFILE", "dev");
+  config("[profile dev]\nrole_arn = arn:x\nsource_profile = two\n  lines\n");
+  EXPECT_THAT(error(), HasSubstr("source_profile two lines is in neither file"));
+}
+
 // ---- credential_process ----
 
 TEST_F(CredentialsTest, of_a_process) {

@@ -156,6 +156,13 @@ TEST_F(EndpointTest, an_endpoint_that_is_no_url_is_refused_with_where_it_is_from
   EXPECT_THAT(url({"eu-west-1", "http://h/?x=y"}), HasSubstr("?"));
 }
 
+TEST_F(EndpointTest, an_error_is_one_line_whatever_it_names) {
+  config("[default]\nregion = eu-west-1\nservices = two\n  lines\n");
+  EXPECT_THAT(url(), HasSubstr("two lines"));
+  config("[default]\nregion = eu\n  west\n");
+  EXPECT_THAT(url(), HasSubstr("'eu west' is no AWS region"));
+}
+
 TEST_F(EndpointTest, a_fips_endpoint_has_to_be_named) {
   variables["AWS_USE_FIPS_ENDPOINT"] = "true";
   EXPECT_THAT(url({"us-east-1", ""}), HasSubstr("dynamodb-fips.us-east-1.amazonaws.com"));

@@ -177,4 +177,10 @@ std::string quotable(std::string_view text, const std::vector<std::string>& secr
   return result;
 }
 
+Error one_line(Error error) {
+  for (char& sign : error.detail)
+    if (static_cast<unsigned char>(sign) < ' ' || sign == '\x7f') sign = ' ';
+  return error;
+}
+
 }  // namespace holdfast::store::dynamodb

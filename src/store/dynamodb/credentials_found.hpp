@@ -55,4 +55,7 @@ void correct_expiry(Credentials& credentials, const runtime::HttpAnswer& answer,
 /// out.
 [[nodiscard]] std::string quotable(std::string_view text, const std::vector<std::string>& secrets);
 
+/// The error with its words on one line: values of files that it names may go over several.
+[[nodiscard]] Error one_line(Error error);
+
 }  // namespace holdfast::store::dynamodb

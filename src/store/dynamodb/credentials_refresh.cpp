@@ -123,7 +123,7 @@ void RefreshingCredentials::failed(Error error) {
       std::min(usable() ? pause_most_with_some : pause_most, pause_first * (1 << std::min(failures_, 10)));
   ++failures_;
   next_fetch_ = loop_.instant() + loop_.random().between(most / 4, most);
-  last_error_ = std::move(error);
+  last_error_ = one_line(std::move(error));
   answer_all(tl::unexpected(last_error_));
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "store/dynamodb/credentials_found.hpp"
 #include "store/dynamodb/surroundings.hpp"
 
 namespace holdfast::store::dynamodb {
@@ -125,6 +126,42 @@ Result<HttpUrl> parse_authority(HttpUrl url, std::string_view authority) {
   return url;
 }
 
+Result<Endpoint> choose(const std::string& service, const EndpointWish& wish, const VariableOf& variable,
+                        const AwsFiles& files) {
+  const auto found = files.found.profiles.find(files.places.profile);
+  const AwsSection profile = found == files.found.profiles.end() ? AwsSection{} : found->second;
+  Chosen region = choose_region(wish, variable, files, profile);
+  const Result<Chosen> chosen = choose_endpoint(service, wish, variable, files, profile);
+  if (!chosen) return tl::unexpected(chosen.error());
+
+  std::string url;
+  if (!chosen->value.empty()) {
+    const Result<HttpUrl> parsed = parse_http_url(chosen->value);
+    if (!parsed)
+      return fail(Code::usage, "the endpoint (" + chosen->from + ") is no URL for " + service + ": " +
+                                   parsed.error().detail + "; write it like http://localhost:8000");
+    if (parsed->path.find('?') != std::string::npos)
+      return fail(Code::usage, "the endpoint (" + chosen->from + ") has a ? in it: leave it out, and what follows");
+    url = parsed->text();
+    if (region.value.empty())
+      if (auto named = region_in(service, parsed->host)) region = {*std::move(named), "the endpoint"};
+  }
+  if (region.value.empty())
+    return fail(Code::usage,
+                "no AWS region: write region=eu-west-1 (or another one) into the store's URL, or set "
+                "AWS_REGION, or region in profile " +
+                    files.places.profile + (url.empty() ? "" : "; servers that are not AWS's mostly take any"));
+  if (const auto wrong = wrong_with_region(region.value))
+    return fail(Code::usage, "the region (" + region.from + "): " + *wrong);
+  if (!url.empty()) return Endpoint{url, region.value, chosen->from, region.from};
+  if (is_true(variable("AWS_USE_FIPS_ENDPOINT")) || is_true(text_of(profile, "use_fips_endpoint")))
+    return fail(Code::usage, "a FIPS endpoint is asked for (AWS_USE_FIPS_ENDPOINT): name it, endpoint=https://" +
+                                 service + "-fips." + region.value + "." +
+                                 std::string(domain_of_region(region.value)));
+  url = "https://" + service + "." + region.value + "." + std::string(domain_of_region(region.value));
+  return Endpoint{url, region.value, "region " + region.value, region.from};
+}
+
 }  // namespace
 
 std::string HttpUrl::text() const {
@@ -169,38 +206,7 @@ std::string_view domain_of_region(std::string_view region) {
 
 Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& wish, const VariableOf& variable,
                                const AwsFiles& files) {
-  const auto found = files.found.profiles.find(files.places.profile);
-  const AwsSection profile = found == files.found.profiles.end() ? AwsSection{} : found->second;
-  Chosen region = choose_region(wish, variable, files, profile);
-  const Result<Chosen> chosen = choose_endpoint(service, wish, variable, files, profile);
-  if (!chosen) return tl::unexpected(chosen.error());
-
-  std::string url;
-  if (!chosen->value.empty()) {
-    const Result<HttpUrl> parsed = parse_http_url(chosen->value);
-    if (!parsed)
-      return fail(Code::usage, "the endpoint (" + chosen->from + ") is no URL for " + service + ": " +
-                                   parsed.error().detail + "; write it like http://localhost:8000");
-    if (parsed->path.find('?') != std::string::npos)
-      return fail(Code::usage, "the endpoint (" + chosen->from + ") has a ? in it: leave it out, and what follows");
-    url = parsed->text();
-    if (region.value.empty())
-      if (auto named = region_in(service, parsed->host)) region = {*std::move(named), "the endpoint"};
-  }
-  if (region.value.empty())
-    return fail(Code::usage,
-                "no AWS region: write region=eu-west-1 (or another one) into the store's URL, or set "
-                "AWS_REGION, or region in profile " +
-                    files.places.profile + (url.empty() ? "" : "; servers that are not AWS's mostly take any"));
-  if (const auto wrong = wrong_with_region(region.value))
-    return fail(Code::usage, "the region (" + region.from + "): " + *wrong);
-  if (!url.empty()) return Endpoint{url, region.value, chosen->from, region.from};
-  if (is_true(variable("AWS_USE_FIPS_ENDPOINT")) || is_true(text_of(profile, "use_fips_endpoint")))
-    return fail(Code::usage, "a FIPS endpoint is asked for (AWS_USE_FIPS_ENDPOINT): name it, endpoint=https://" +
-                                 service + "-fips." + region.value + "." +
-                                 std::string(domain_of_region(region.value)));
-  url = "https://" + service + "." + region.value + "." + std::string(domain_of_region(region.value));
-  return Endpoint{url, region.value, "region " + region.value, region.from};
+  return choose(service, wish, variable, files).map_error(one_line);
 }
 
 Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& wish,
@@ -209,7 +215,7 @@ Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& w
   if (!wish.region.empty() && !wish.endpoint.empty()) return find_endpoint(service, wish, variable, AwsFiles{});
   const Result<AwsFiles> files =
       read_aws_files(variable, [&surroundings](const std::string& path) { return surroundings.read_file(path); });
-  if (!files) return tl::unexpected(files.error());
+  if (!files) return tl::unexpected(one_line(files.error()));
   return find_endpoint(service, wish, variable, *files);
 }
 
