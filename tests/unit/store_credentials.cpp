@@ -146,7 +146,7 @@ TEST_F(CredentialsTest, what_a_process_prints_is_checked_and_never_shown) {
       {R"({"Version":1,"AccessKeyId":"A","SecretAccessKey":")" + std::string(5000, 'H') + "\"}", "longer than any"},
   };
   for (const auto& [printed, expected] : cases) {
-    machine->runs = [&printed](const std::vector<std::string>&) -> Result<std::string> { return printed; };
+    machine->runs = [&printed = printed](const std::vector<std::string>&) -> Result<std::string> { return printed; };
     EXPECT_THAT(error(),
                 AllOf(HasSubstr(expected), Not(HasSubstr("HUSH")), HasSubstr("credential_process of profile")))
         << printed;
