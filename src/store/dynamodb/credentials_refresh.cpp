@@ -54,11 +54,9 @@ bool RefreshingCredentials::usable() const {
 void RefreshingCredentials::get(Instant deadline, Handler handler) {
   const Instant now = loop_.instant();
   const bool good = usable();
-  const bool may_fetch = !fetching_ && now >= next_fetch_;
-  if (good) answer(std::move(handler), *current_);
-  if (may_fetch && (!good || now >= refresh_at_)) fetch();
-  if (good) return;
-  if (!fetching_ && now < next_fetch_) return answer(std::move(handler), tl::unexpected(last_error_));
+  if (!fetching_ && now >= next_fetch_ && (!good || now >= refresh_at_)) fetch();
+  if (good) return answer(std::move(handler), *current_);
+  if (!fetching_) return answer(std::move(handler), tl::unexpected(last_error_));  // a pause after a failure
   const std::uint64_t id = ++last_waiter_;
   const TimerId timer = loop_.call_at(deadline, [this, id] {
     const auto found = waiters_.find(id);
