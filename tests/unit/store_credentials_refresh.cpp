@@ -247,7 +247,7 @@ TEST_F(RefreshTest, refused_ones_are_not_handed_out_where_no_others_can_be_had) 
 
 TEST_F(RefreshTest, a_provider_that_has_no_newer_ones_yet_is_not_asked_at_every_call) {
   const WallTime end = loop.wall() + 1h;
-  provider->give = [this, end] {
+  provider->give = [end] {
     Credentials same{"SAME", "s", "t", end, "fake"};
     return Found::have(same);
   };
