@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@
 namespace holdfast::test {
 
 /// A disk in memory that remembers what was synced, and fails when it is told to. The disk outlives the sink,
-/// so that a test can look at what a crash of the machine would have left. Not thread-safe: look at it before
-/// the sink is made and after it was closed.
+/// so that a test can look at what a crash of the machine would have left. Not thread-safe: touch it before the
+/// sink is made and after it was closed, or on the sink's own thread.
 struct MemoryDisk {
   struct File {
     std::string name;
@@ -28,8 +29,9 @@ struct MemoryDisk {
   int all_calls = 0;
 
   // What goes wrong.
-  int fail_call = 0;   ///< this one, counted over all kinds from 1; 0: none
-  int fail_count = 1;  ///< and this many in all
+  int fail_call = 0;              ///< this one, counted over all kinds from 1; 0: none
+  int fail_count = 1;             ///< and this many in all
+  std::optional<Call> fail_kind;  ///< only calls of this kind, and counted among them
   int fail_with = EIO;
   bool short_writes = false;  ///< a write that is to fail takes half first
 
@@ -46,9 +48,11 @@ struct MemoryDisk {
     return all;
   }
   [[nodiscard]] bool fails(Call call) {
-    ++calls[call];
+    const int of_kind = ++calls[call];
     ++all_calls;
-    return fail_call != 0 && all_calls >= fail_call && all_calls < fail_call + fail_count;
+    if (fail_call == 0 || (fail_kind && *fail_kind != call)) return false;
+    const int at = fail_kind ? of_kind : all_calls;
+    return at >= fail_call && at < fail_call + fail_count;
   }
 };
 
