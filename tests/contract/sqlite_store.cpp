@@ -249,6 +249,19 @@ TEST_F(SqliteStore, a_lock_held_past_the_deadline_is_throttled_and_the_write_doe
   EXPECT_FALSE(store.get("k").value.has_value());
 }
 
+TEST_F(SqliteStore, why_a_write_was_given_up_is_told_whether_the_loop_or_the_thread_noticed_first) {
+  Asking store(open_initialized(), loop_);
+  Raw other(path_);
+  other.run("BEGIN IMMEDIATE");
+  std::optional<RowReply> reply;
+  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(300ms), [&](RowReply given) { reply = given; });
+  run_for(loop_, 100ms);
+  std::this_thread::sleep_for(1s);  // the loop is late
+  ASSERT_TRUE(run_until(loop_, [&] { return reply.has_value(); }));
+  EXPECT_EQ(reply->outcome, Outcome::throttled);
+  EXPECT_THAT(reply->error.detail, HasSubstr("write lock"));
+}
+
 TEST_F(SqliteStore, reads_go_on_while_somebody_holds_the_lock_and_writes_wait) {
   Asking store(open_initialized(), loop_);
   store.put("k", {{"x", 1}});

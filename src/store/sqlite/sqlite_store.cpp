@@ -101,11 +101,7 @@ class SqliteStore final : public RequestStore {
       const Error error(Code::unavailable, "no answer within its deadline from " + path_ + ", which may still do it");
       return desk_.settle(operation, operation->failure(Outcome::unknown, error));
     }
-    const char* why = worker_->obstacle() == SqliteWorker::Obstacle::lock_is_held
-                          ? ": another process holds its write lock"
-                          : ": it is behind with its work";
-    const Error error(Code::unavailable, path_ + " could not begin it within its deadline" + why);
-    desk_.settle(operation, operation->failure(Outcome::throttled, error));
+    desk_.settle(operation, operation->failure(Outcome::throttled, worker_->overdue()));
   }
 
   void start_closing() {

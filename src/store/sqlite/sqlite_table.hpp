@@ -33,6 +33,7 @@ class SqliteTable {
  public:
   explicit SqliteTable(SqliteOptions options) : options_(std::move(options)) {}
 
+  [[nodiscard]] const std::string& path() const { return options_.path; }  ///< any thread
   [[nodiscard]] bool is_open() const { return connection_.has_value(); }
   /// Whether what is open is no longer the file at the path, with its log.
   [[nodiscard]] bool moved() const { return connection_ && connection_->moved() != Connection::Moved::no; }

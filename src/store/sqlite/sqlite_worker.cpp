@@ -76,13 +76,18 @@ Duration SqliteWorker::pause() const {
   return std::max(pause, Duration::zero());
 }
 
+Error SqliteWorker::overdue() const {
+  const char* why = lock_is_held_.load(std::memory_order_relaxed) ? ": another process holds its write lock"
+                                                                  : ": it is behind with its work";
+  return {Code::unavailable, table_.path() + " could not begin it within its deadline" + why};
+}
+
 /// What waits past its deadline is given up by the loop's timer; this is for a loop that is late.
 void SqliteWorker::drop_overdue() {
   const Instant now = loop_.instant();
   const auto is_done_for = [&](const std::shared_ptr<Operation>& operation) {
     if (operation->deadline <= now && operation->withdraw()) {
-      answer(operation, operation->failure(Outcome::throttled,
-                                           {Code::unavailable, "the store could not begin it within its deadline"}));
+      answer(operation, operation->failure(Outcome::throttled, overdue()));
     }
     return operation->withdrawn();
   };
@@ -151,7 +156,7 @@ bool SqliteWorker::begin(bool write) {
   if (begun) {
     if (write) {
       backoff_ = {};
-      obstacle_.store(Obstacle::none, std::memory_order_relaxed);
+      lock_is_held_.store(false, std::memory_order_relaxed);
     }
     return true;
   }
@@ -251,7 +256,7 @@ void SqliteWorker::fail_waiting(const Failure& failure, Predicate predicate) {
 
 /// Full jitter, so that processes that were turned away together do not come back together (S10).
 void SqliteWorker::wait_for_lock() {
-  obstacle_.store(Obstacle::lock_is_held, std::memory_order_relaxed);
+  lock_is_held_.store(true, std::memory_order_relaxed);
   backoff_ = std::clamp(2 * backoff_, backoff_first, backoff_max);
   write_after_ = loop_.instant() + random_.between(backoff_first / 5, backoff_);
 }

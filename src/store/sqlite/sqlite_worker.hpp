@@ -30,9 +30,6 @@ class SqliteWorker {
   static constexpr std::size_t batch_max = 512;  ///< operations in one transaction, and…
   static constexpr Duration batch_time_max = std::chrono::milliseconds(20);  ///< …how long it may take them
 
-  /// What holds up operations that wait, for the words with which they are given up.
-  enum class Obstacle { none, lock_is_held };
-
   SqliteWorker(SqliteTable table, Loop& loop, ChangeFeed& feed, std::function<void(Answered)> answered,
                std::function<void()> ended);
   ~SqliteWorker();
@@ -42,7 +39,8 @@ class SqliteWorker {
   /// Finishes the transaction that it is in, drops what was withdrawn, ends. Does not wait for that.
   void stop();
   void listen() { mailbox_.wake(); }  ///< somebody listens to the feed from now on
-  [[nodiscard]] Obstacle obstacle() const { return obstacle_.load(std::memory_order_relaxed); }
+  /// Why what waits past its deadline was not begun. Any thread: whichever notices first gives it up.
+  [[nodiscard]] Error overdue() const;
 
  private:
   void run();
@@ -71,7 +69,7 @@ class SqliteWorker {
   const std::function<void()> ended_;
   SqliteTable table_;
   Random random_;
-  std::atomic<Obstacle> obstacle_ = Obstacle::none;
+  std::atomic<bool> lock_is_held_ = false;  // by another process, when it was tried last
 
   // The worker's thread only.
   std::deque<std::shared_ptr<Operation>> waiting_;
