@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "peer.hpp"
 #include "runtime/asio_loop.hpp"
+#include "support/peer.hpp"
 #include "support/run_until.hpp"
 #include "ws/engine.hpp"
 

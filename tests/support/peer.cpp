@@ -1,8 +1,7 @@
-#include "peer.hpp"
+#include "support/peer.hpp"
 
 #include <cstdlib>
 #include <stdexcept>
-#include <system_error>
 
 #include "support/places.hpp"
 
@@ -26,19 +25,6 @@ void run(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "holdfast-test-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "cannot make a folder " + pattern);
-  }
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Certificate make_certificate(const TemporaryFolder& folder, const std::string& name, const std::string& names,
                              int days) {

@@ -1,26 +1,13 @@
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 #include "runtime/spawn.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
 
 inline constexpr Duration generous = std::chrono::seconds(60);
-
-/// A folder of its own, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Made by the openssl program at the time of the test: nothing secret is kept in the repository.
 struct Certificate {
