@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "holdfast/store.hpp"
+#include "runtime/thread.hpp"
 #include "support/run_until.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -190,6 +191,37 @@ TEST_F(FleetTest, what_is_asked_for_in_the_moment_of_its_end_or_later_does_nothi
   EXPECT_EQ(result->end, Report::End::stopped);
   fleet.stop();
   fleet.drain();
+}
+
+/// Has news until the end.
+class Telling final : public Sink {
+ public:
+  explicit Telling(bool& closed) : closed_(closed) {}
+  Position write(std::span<const Record>) override { return 0; }
+  [[nodiscard]] Position acknowledged() const override { return 0; }
+  [[nodiscard]] bool behind() const override { return false; }
+  void on_progress(std::function<void()> listener) override { listener_ = std::move(listener); }
+  void flush() override {}
+  void close(Duration) override {
+    runtime::Thread("sink", [this] { listener_(); }).join();
+    closed_ = true;
+  }
+
+ private:
+  bool& closed_;
+  std::function<void()> listener_;
+};
+
+// Where those that it tells were gone, a sanitizer says so.
+TEST_F(FleetTest, a_sink_may_tell_of_its_progress_until_it_is_closed) {
+  make_table(1);
+  bool closed = false;
+  Fleet fleet(options());
+  fleet.sink(std::make_unique<Telling>(closed));
+  fleet.drain();
+  const auto result = fleet.run();
+  EXPECT_TRUE(result) << result.error().detail;
+  EXPECT_TRUE(closed);
 }
 
 TEST_F(FleetTest, a_name_that_no_row_can_carry_is_refused) {
