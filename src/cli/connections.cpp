@@ -55,12 +55,22 @@ void set_stream(const Attributes& stream, std::vector<Change>& changes) {
   changes.push_back(any ? Change::set(attribute::options, options->second) : Change::remove(attribute::options));
 }
 
+// The condition that an attribute is what it was when the row was read.
+Condition unchanged(const Row& row, std::string_view name) {
+  const Value* value = row.find(name);
+  return value == nullptr ? Condition::not_exists(name) : Condition::equals(name, *value);
+}
+
+// The same of a number, as far as it can be read. What cannot be read is no number of a write of ours.
+Condition unchanged_number(const Row& row, std::string_view name) {
+  const Value* value = row.find(name);
+  const bool unreadable = value != nullptr && std::holds_alternative<Value::Unreadable>(value->data());
+  return unreadable ? Condition::exists(name) : unchanged(row, name);
+}
+
 // The condition that a row's desired state is what it was when it was read.
 Condition unmoved(const Row& row) {
-  const Value* value = row.find(attribute::desired_state);
-  const Condition same = value == nullptr ? Condition::not_exists(attribute::desired_state)
-                                          : Condition::equals(attribute::desired_state, *value);
-  return Condition::row_exists() && same;
+  return Condition::row_exists() && unchanged(row, attribute::desired_state);
 }
 
 // F21: without a numeric expiry (or a desired state) a row is not in the index, and no worker ever finds it.
@@ -71,10 +81,8 @@ bool lacks_expiry(const Row& row) {
 
 // Changes an attribute to what it should be, if it is still as it was seen.
 void mend(Step& step, const Row& row, std::string_view name, Value value) {
-  const Value* seen = row.find(name);
   step.repaired = true;
-  step.update.condition =
-      step.update.condition && (seen == nullptr ? Condition::not_exists(name) : Condition::equals(name, *seen));
+  step.update.condition = step.update.condition && unchanged(row, name);
   step.update.changes.push_back(Change::set(name, std::move(value)));
 }
 
@@ -243,9 +251,11 @@ Step release(const Row& row, Duration lease, WallTime now) {
   }
   Step step{.kind = Step::Kind::write};
   step.update.key = row.key;
-  step.update.condition = Condition::row_exists() &&
-                          Condition::equals(attribute::owner, *row.find(attribute::owner)) &&
-                          Condition::equals(attribute::expires_at, expiry);
+  // The epoch and the number too: a holder whose clock was set back can write the same expiry again, and a late copy
+  // of this must not take that promise back (S1, docs/adr/0017).
+  step.update.condition = Condition::row_exists() && unchanged(row, attribute::owner) &&
+                          unchanged(row, attribute::expires_at) && unchanged_number(row, attribute::epoch) &&
+                          unchanged_number(row, attribute::renewal);
   step.update.changes = {Change::set(attribute::expires_at, in_ms(soon))};
   step.words = "is free in " + runtime::describe_duration(lease) + ", unless " + owner + " renews it before";
   return step;

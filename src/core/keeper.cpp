@@ -144,11 +144,7 @@ void Keeper::stop(Slot slot, LossReason reason, Now now) {
   if (lease.state == State::claiming) {
     lease.unwanted = true;
     if (lease.pace == Pace::in_flight) return;  // in order (F5): its answer comes first
-    if (lease.maybe_applied) {
-      give_back(slot, now);
-    } else {
-      end(slot, Ending::claim_failed);
-    }
+    drop_claim(slot, now);
     return;
   }
   if (lease.state != State::held || lease.stop_asked) return;
@@ -261,10 +257,8 @@ void Keeper::claim_answered(Slot slot, Outcome outcome, const Row* row, Now now)
     case Outcome::unknown:
       if (!lease.unwanted) {
         retry(slot, now);
-      } else if (lease.maybe_applied) {
-        give_back(slot, now);
       } else {
-        end(slot, Ending::claim_failed);
+        drop_claim(slot, now);
       }
       return;
     case Outcome::rejected:
@@ -330,7 +324,9 @@ void Keeper::renewed(Slot slot, Instant counted_from, const Row* row, Now now) {
   Lease& lease = leases_[slot];
   note_checkpoint(lease, row);
   begin_write(lease);
-  ask_write_at(slot, std::exchange(lease.hurry, false) ? soon(now) : next_phase(lease, lease.sent));
+  // Due by what the belief is counted from: after a try that counts from an earlier one the belief could end before
+  // the phase that follows the later one (the model's variant `due-after-the-latest-try`).
+  ask_write_at(slot, std::exchange(lease.hurry, false) ? soon(now) : next_phase(lease, counted_from));
   if (now.instant >= lease.until) return;  // too late: poll() says so, nothing brings a belief back (S7)
   ++counters_.renewals;
   if (const Instant until = counted_from + belief_; until > lease.until) {
@@ -401,6 +397,17 @@ void Keeper::give_back(Slot slot, Now now) {
     end(slot, Ending::released);
   } else {
     ask_write(slot);
+  }
+}
+
+/// A claim that nobody wants any more and that nobody has answered. Where it may have been applied it is given back,
+/// but only by who claims nothing more: a late copy of that release would free what a next claim of ours, under the
+/// very same epoch, had won (S4; the model's variant `claim-after-an-unseen-release`).
+void Keeper::drop_claim(Slot slot, Now now) {
+  if (draining_ && leases_[slot].maybe_applied) {
+    give_back(slot, now);
+  } else {
+    end(slot, Ending::claim_failed);
   }
 }
 

@@ -202,6 +202,7 @@ class Keeper {
   void renewed(Slot slot, Instant counted_from, const Row* row, Now now);
   void retry(Slot slot, Now now);
   void give_back(Slot slot, Now now);
+  void drop_claim(Slot slot, Now now);
   void lose(Slot slot, LossReason reason, Now now);
   void end(Slot slot, Ending ending);
   void leave_held(Lease& lease);

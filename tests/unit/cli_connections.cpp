@@ -269,6 +269,46 @@ TEST(Release, s01_shortens_a_lease_that_ends_far_ahead_to_what_its_holder_can_be
   EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict) << "only what was seen is shortened";
 }
 
+TEST(Release, s01_a_late_copy_takes_no_newer_promise_back_though_the_expiry_is_the_one_that_was_seen) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("w1#1"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 21'000));
+  const Step of_a_plain_worker = release(row, 20s, now);
+  row.attributes.insert_or_assign(std::string(attribute::epoch), Value(3));
+  row.attributes.insert_or_assign(std::string(attribute::renewal), Value(5));
+  const Step step = release(row, 20s, now);
+  const Row seen = row;
+  // One second later, by a clock that was set back by one second.
+  row.attributes.insert_or_assign(std::string(attribute::renewal), Value(6));
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict);
+  row.attributes.insert_or_assign(std::string(attribute::epoch), Value(4));
+  row.attributes.insert_or_assign(std::string(attribute::renewal), Value(5));
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict);
+  EXPECT_EQ(table.carry_out(of_a_plain_worker.update).outcome, Outcome::conflict);
+  row = seen;
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+}
+
+TEST(Release, shortens_a_row_whose_number_of_renewals_cannot_be_read_and_asks_no_store_to_compare_it) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("w1#1"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 3'600'000));
+  row.attributes.insert_or_assign(std::string(attribute::renewal), Value(Value::Unreadable{"a number of 30 digits"}));
+  const Step step = release(row, 20s, now);
+  row.attributes.insert_or_assign(std::string(attribute::renewal), Value("another"));
+  EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+}
+
+TEST(Release, shortens_a_row_of_a_worker_that_counts_neither_epochs_nor_renewals) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("plain"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 3'600'000));
+  EXPECT_EQ(table.carry_out(release(row, 20s, now).update).outcome, Outcome::applied);
+}
+
 TEST(ConnectionView, tells_the_lease_in_human_terms) {
   LeaseTable table;
   Row& row = table.add("CONN#a");

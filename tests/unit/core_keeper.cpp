@@ -477,6 +477,17 @@ TEST_F(KeeperTest, a_claim_of_unknown_fate_is_given_back_when_the_drain_begins) 
   EXPECT_EQ(carry_out(release).outcome, Outcome::applied);
 }
 
+TEST_F(KeeperTest, s04_a_claim_of_unknown_fate_is_not_given_back_by_who_may_claim_again) {
+  table_.add("CONN#a");
+  ASSERT_TRUE(claim());
+  const Action lost = only(Kind::write);  // it never arrives
+  answer(lost, Outcome::unknown);
+  keeper_.stop(lost.slot, LossReason::stopped, now());
+  EXPECT_EQ(only(Kind::gone).ending, Ending::claim_failed) << "a release under epoch 1 could be late";
+  const Slot slot = hold();
+  EXPECT_EQ(keeper_.epoch(slot), Epoch{1});
+}
+
 TEST_F(KeeperTest, a_release_is_tried_until_the_expiry_makes_it_moot) {
   const Slot slot = hold();
   const Instant sent = now().instant;
@@ -610,6 +621,29 @@ TEST_F(KeeperFaults, f02_a_renewal_that_timed_out_although_it_was_applied_is_sim
   const Instant sent = now().instant;
   answer(second, carry_out(second));
   EXPECT_EQ(only(Kind::extend).until, sent + 18s);
+}
+
+TEST_F(KeeperFaults, f02_a_renewal_that_counts_from_its_first_try_is_followed_by_the_next_before_the_belief_ends) {
+  const Slot slot = hold();
+  keeper_.renew_soon(slot, now());
+  Action write = renewal();
+  const Instant first_sent = now().instant;
+  while (now().instant < keeper_.until(slot) - 500ms) {  // nothing arrives
+    answer(write, Outcome::unknown);
+    write = renewal();
+  }
+  (void)carry_out(write);  // its answer is lost, but that of a duplicate is not
+  answer(write, carry_out(write));
+  std::vector<Action> actions = poll();
+  ASSERT_FALSE(actions.empty());
+  EXPECT_EQ(actions.front().kind, Kind::extend);
+  EXPECT_EQ(actions.front().until, first_sent + 18s);
+  if (actions.size() == 1) {
+    advance_to(*keeper_.next());
+    actions = poll();
+  }
+  EXPECT_EQ(actions.back().kind, Kind::write);
+  EXPECT_LT(now().instant, first_sent + 18s);
 }
 
 TEST_F(KeeperFaults, f02_a_release_that_timed_out_although_it_was_applied_is_done) {
