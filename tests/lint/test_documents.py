@@ -159,6 +159,12 @@ rule = "S1"
         self.assertEqual('## S1 One\n\nx\n**Mutants**: "no skew", "no lease".\n\n**Not promised**: y\n\n'
                          '## S10 Ten\n\n**Mutants**: "no skew", "no bound".\n\nz\n', written)
 
+    def test_a_run_of_the_model_that_does_not_exist_is_found(self):
+        self.write("spec/verify.py", 'RIGHT = [\n    Run("wild-clocks", "WILD", "", "x"),\n]\n')
+        text = "## S1 One\n\n**Simulation**: `fleet`. **Model**: S1 in `wild-clocks`\nand `calm`. **Real faults**: `none`.\n"
+        found = [(fault.line, fault.text) for fault in documents.check_runs(self.root, text)]
+        self.assertEqual([(3, "there is no run 'calm' in spec/verify.py")], found)
+
 
 if __name__ == "__main__":
     unittest.main()

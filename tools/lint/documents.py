@@ -8,8 +8,8 @@ Usage: tools/lint/documents.py [--root FOLDER] [--write]
           exists, and every test whose name begins with f04_ is named under F4. --write brings the lists of
           tests up to date from the sources.
   rules   every S and F number that a source or document speaks of is one that docs/ explains
-  invariants  docs/invariants.md: every safety rule has a section, the tests that it names exist, and it names every
-          mutant of that rule; --write brings the lists of mutants up to date
+  invariants  docs/invariants.md: every safety rule has a section, the tests and runs of the model that it names exist, and it
+          names every mutant of that rule; --write brings the lists of mutants up to date
   model   every function that spec/*.pml says implements an action exists in src/ or include/
   adr     docs/adr/README.md lists every decision; --write brings it up to date
 
@@ -220,6 +220,19 @@ def check_invariants(root: pathlib.Path) -> list[Fault]:
             line = text.count("\n", 0, found.start(2)) + 1 if found else 1
             faults.append(Fault("docs/invariants.md", line, "invariants",
                                 f"the mutants of {rule} are not those of tests/mutants/mutants.toml (tools/lint/documents.py --write)"))
+    return faults + check_runs(root, text)
+
+
+def check_runs(root: pathlib.Path, text: str) -> list[Fault]:
+    """The model's runs that a section names are runs of spec/verify.py."""
+    verify = root / "spec" / "verify.py"
+    runs = set(re.findall(r'\bRun\("([\w-]+)"', verify.read_text(encoding="utf-8"))) if verify.is_file() else set()
+    faults = []
+    for block in re.finditer(r"\*\*Model\*\*: (.*?)(?:\*\*|\n\n|\Z)", text, re.S):
+        line = text.count("\n", 0, block.start()) + 1
+        for name in re.findall(r"`([^`]+)`", block.group(1)):
+            if name not in runs:
+                faults.append(Fault("docs/invariants.md", line, "invariants", f"there is no run '{name}' in spec/verify.py"))
     return faults
 
 
