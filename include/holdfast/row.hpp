@@ -1,11 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "holdfast/flat_map.hpp"
 
 namespace holdfast {
 
@@ -20,7 +21,7 @@ class Value {
     bool operator==(const Unreadable&) const = default;
   };
   using List = std::vector<Value>;
-  using Map = std::map<std::string, Value, std::less<>>;
+  using Map = FlatMap<Value>;
   using Data = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, List, Map, Unreadable>;
 
   Value() = default;

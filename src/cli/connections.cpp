@@ -353,7 +353,7 @@ Value::Map shown_options(const Row& row) {
       masked.emplace(name, reference ? *text : std::string("***"));
     }
   }
-  headers->second = Value(std::move(masked));
+  shown.insert_or_assign("headers", std::move(masked));
   return shown;
 }
 

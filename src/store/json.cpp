@@ -105,7 +105,7 @@ class Builder {
   bool on_object_begin(error_code&) { return open(); }
   bool on_array_begin(error_code&) { return open(); }
   bool on_object_end(std::size_t, error_code&) {
-    Value::Map map = std::move(levels_.back().map);
+    Value::Map map(std::move(levels_.back().items));
     levels_.pop_back();
     if (!levels_.empty()) return add(Value(std::move(map)));
     object_ = std::move(map);
@@ -158,7 +158,7 @@ class Builder {
  private:
   struct Level {
     std::string key;
-    Value::Map map;
+    std::vector<Value::Map::Item> items;  // put in order at the end of the object, at once
     Value::List list;
     bool is_map = false;
   };
@@ -175,7 +175,7 @@ class Builder {
     if (levels_.empty()) {
       other_ = std::move(value);
     } else if (Level& level = levels_.back(); level.is_map) {
-      level.map.insert_or_assign(std::move(level.key), std::move(value));
+      level.items.emplace_back(std::move(level.key), std::move(value));
     } else {
       level.list.push_back(std::move(value));
     }

@@ -33,6 +33,11 @@ TEST(Json, reads_what_others_write) {
   EXPECT_EQ(*read, (Attributes{{"a", "é😀\n"}, {"b", Value::List{}}}));
 }
 
+TEST(Json, of_a_name_that_comes_twice_the_last_value_counts) {
+  EXPECT_EQ(*attributes_from_json(R"({"b":1,"a":2,"b":{"d":3,"c":4,"d":5}})"),
+            (Attributes{{"a", 2}, {"b", Value::Map{{"c", 4}, {"d", 5}}}}));
+}
+
 TEST(Json, keeps_integers_exactly_in_64_bits) {
   for (const std::int64_t number :
        {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(),
