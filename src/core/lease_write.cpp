@@ -8,6 +8,8 @@ namespace holdfast {
 
 namespace {
 
+constexpr std::size_t changes_most = 9;  // of a claim, with its status
+
 Value number(WallTime time) {
   return Value(std::int64_t{time.time_since_epoch().count()});
 }
@@ -40,40 +42,49 @@ Condition as_seen(const LeaseWrite& write) {
          std::move(epoch) && std::move(owner) && std::move(expiry);
 }
 
+/// The write's row, and room for its changes and for those that the shell adds.
+Update update_of(const LeaseWrite& write) {
+  Update update;
+  update.key = write.key;
+  update.changes.reserve(changes_most);
+  return update;
+}
+
 Update render_claim(const LeaseWrite& write, const WorkerId& owner) {
   // S1: an owner may go on until its expiry, and its clock may be behind ours by the skew.
   Condition free = nobody_owns() || Condition::absent(attribute::expires_at) ||
                    Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.free_before));
-  Update update;
+  Update update = update_of(write);
   update.condition = as_seen(write) && std::move(free);
-  update.changes = {Change::set(attribute::owner, owner.value),
-                    Change::set(attribute::epoch, write.epoch.value),
-                    Change::set(attribute::attempt, write.attempt.to_string()),
-                    Change::set(attribute::renewal, std::int64_t{0}),
-                    Change::set(attribute::expires_at, number(write.expires_at)),
-                    Change::remove(attribute::released_at)};
+  update.changes.push_back(Change::set(attribute::owner, owner.value));
+  update.changes.push_back(Change::set(attribute::epoch, write.epoch.value));
+  update.changes.push_back(Change::set(attribute::attempt, write.attempt.to_string()));
+  update.changes.push_back(Change::set(attribute::renewal, std::int64_t{0}));
+  update.changes.push_back(Change::set(attribute::expires_at, number(write.expires_at)));
+  update.changes.push_back(Change::remove(attribute::released_at));
   return update;
 }
 
 Update render_renewal(const LeaseWrite& write, const WorkerId& owner) {
-  Update update;
+  Update update = update_of(write);
   // A delayed duplicate of an older renewal must not take back what a newer one has promised. The number tells them
   // apart; the expiry may go down, where a clock was set back. A row without a number has seen no renewal of ours.
   update.condition = held_by(owner, write.epoch) &&
                      !Condition::is(attribute::renewal, Condition::Compare::greater_equal, write.renewal);
-  update.changes = {Change::set(attribute::attempt, write.attempt.to_string()),
-                    Change::set(attribute::renewal, write.renewal),
-                    Change::set(attribute::expires_at, number(write.expires_at))};
+  update.changes.push_back(Change::set(attribute::attempt, write.attempt.to_string()));
+  update.changes.push_back(Change::set(attribute::renewal, write.renewal));
+  update.changes.push_back(Change::set(attribute::expires_at, number(write.expires_at)));
   return update;
 }
 
 Update render_release(const LeaseWrite& write, const WorkerId& owner) {
-  Update update;
+  Update update = update_of(write);
   update.condition = held_by(owner, write.epoch);
   // The epoch stays for good (S3).
-  update.changes = {Change::remove(attribute::owner), Change::set(attribute::expires_at, std::int64_t{0}),
-                    Change::set(attribute::attempt, write.attempt.to_string()),
-                    Change::set(attribute::released_at, number(write.at))};
+  update.changes.push_back(Change::remove(attribute::owner));
+  update.changes.push_back(Change::set(attribute::expires_at, std::int64_t{0}));
+  update.changes.push_back(Change::set(attribute::attempt, write.attempt.to_string()));
+  update.changes.push_back(Change::set(attribute::released_at, number(write.at)));
   return update;
 }
 
@@ -113,19 +124,9 @@ WallTime claimable_from(std::string_view owner, WallTime expires_at, Duration sk
 }
 
 Update render(const LeaseWrite& write, const WorkerId& owner) {
-  Update update;
-  switch (write.kind) {
-    case LeaseWrite::Kind::claim:
-      update = render_claim(write, owner);
-      break;
-    case LeaseWrite::Kind::renew:
-      update = render_renewal(write, owner);
-      break;
-    case LeaseWrite::Kind::release:
-      update = render_release(write, owner);
-      break;
-  }
-  update.key = write.key;
+  Update update = write.kind == LeaseWrite::Kind::claim   ? render_claim(write, owner)
+                  : write.kind == LeaseWrite::Kind::renew ? render_renewal(write, owner)
+                                                          : render_release(write, owner);
   if (write.last_seq) update.changes.push_back(Change::set(attribute::last_seq, *write.last_seq));
   return update;
 }

@@ -13,18 +13,24 @@ namespace {
 
 using Compare = Condition::Compare;
 
-Condition combine(Condition::Kind kind, Condition left, Condition right) {
-  Condition combined;
-  combined.kind = kind;
-  // a && b && c is one list of three: flat for whoever renders or evaluates it.
-  for (Condition* side : {&left, &right}) {
-    if (side->kind == kind) {
-      std::move(side->operands.begin(), side->operands.end(), std::back_inserter(combined.operands));
-    } else {
-      combined.operands.push_back(std::move(*side));
-    }
+constexpr std::size_t operands_usual = 4;  // of one `all` or `any`: room that is made at once
+
+/// a && b && c is one list of three: flat for whoever renders or evaluates it.
+Condition combine(Condition::Kind kind, Condition&& left, Condition&& right) {
+  Condition list;
+  if (left.kind == kind) {
+    list = std::move(left);
+  } else {
+    list.kind = kind;
+    list.operands.reserve(operands_usual);
+    list.operands.push_back(std::move(left));
   }
-  return combined;
+  if (right.kind == kind) {
+    std::move(right.operands.begin(), right.operands.end(), std::back_inserter(list.operands));
+  } else {
+    list.operands.push_back(std::move(right));
+  }
+  return list;
 }
 
 template <class T>
@@ -87,9 +93,7 @@ std::optional<std::int64_t> sum(const Change& change, const Row& row) {
 }  // namespace
 
 Condition Condition::row_exists() {
-  Condition condition;
-  condition.kind = Kind::row_exists;
-  return condition;
+  return {.kind = Kind::row_exists};
 }
 
 Condition Condition::row_missing() {
@@ -97,17 +101,11 @@ Condition Condition::row_missing() {
 }
 
 Condition Condition::exists(std::string_view attribute) {
-  Condition condition;
-  condition.kind = Kind::exists;
-  condition.attribute = attribute;
-  return condition;
+  return {.kind = Kind::exists, .attribute = std::string(attribute)};
 }
 
 Condition Condition::not_exists(std::string_view attribute) {
-  Condition condition;
-  condition.kind = Kind::not_exists;
-  condition.attribute = attribute;
-  return condition;
+  return {.kind = Kind::not_exists, .attribute = std::string(attribute)};
 }
 
 Condition Condition::absent(std::string_view attribute) {
@@ -115,12 +113,7 @@ Condition Condition::absent(std::string_view attribute) {
 }
 
 Condition Condition::is(std::string_view attribute, Compare compare, Value value) {
-  Condition condition;
-  condition.kind = Kind::compare;
-  condition.compare = compare;
-  condition.attribute = attribute;
-  condition.value = std::move(value);
-  return condition;
+  return {.kind = Kind::compare, .compare = compare, .attribute = std::string(attribute), .value = std::move(value)};
 }
 
 Condition Condition::equals(std::string_view attribute, Value value) {
