@@ -3,49 +3,23 @@
 #include <algorithm>
 #include <utility>
 
-#include "store/rows.hpp"
-
 namespace holdfast::sim {
 
 void LaggingIndex::write(const Row& row, Instant visible_at) {
   Instant& latest = latest_[row.key];
   latest = std::max(latest, visible_at);
-  coming_.push({latest, ++order_, row});
+  coming_.emplace(latest, row);
 }
 
 void LaggingIndex::catch_up(Instant now) {
-  for (; !coming_.empty() && coming_.top().visible_at <= now; coming_.pop()) {
-    const Row& row = coming_.top().row;
-    if (const auto old = rows_.find(row.key); old != rows_.end()) {
-      if (const auto key = store::index_key(old->second)) {
-        due_.erase({std::string(key->state), key->expires_at, row.key});
-      }
-    }
-    if (const auto key = store::index_key(row)) due_.emplace(key->state, key->expires_at, row.key);
-    rows_.insert_or_assign(row.key, row);
+  for (; !coming_.empty() && coming_.begin()->first <= now; coming_.erase(coming_.begin())) {
+    rows_.put(std::move(coming_.begin()->second));
   }
 }
 
 PageReply LaggingIndex::query(const QueryDue& query, Instant now) {
   catch_up(now);
-  PageReply reply{Outcome::applied, {}, {}};
-  const auto last = store::last_expiry(query.before);
-  if (!last) return reply;
-  auto from = due_.lower_bound({query.state, query.from.time_since_epoch().count(), ""});
-  if (const auto after = store::position_from(query.page)) {
-    from = due_.upper_bound({query.state, after->expires_at, after->key});
-  }
-  for (; from != due_.end(); ++from) {
-    const auto& [state, expires_at, key] = *from;
-    if (state != query.state || expires_at > *last) break;
-    if (reply.value.rows.size() == query.limit) {
-      const Row& previous = reply.value.rows.back();
-      reply.value.next = store::to_token(previous.number(attribute::expires_at), previous.key);
-      break;
-    }
-    reply.value.rows.push_back(rows_.at(key));
-  }
-  return reply;
+  return rows_.query(query);
 }
 
 store::Answer SimTable::execute(const store::Request& request, const Origin& origin, Now now) {

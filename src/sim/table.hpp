@@ -3,13 +3,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
-#include <set>
 #include <string>
-#include <tuple>
-#include <vector>
 
 #include "holdfast/store.hpp"
+#include "store/memory/indexed_rows.hpp"
 #include "store/memory/memory_store.hpp"
 #include "store/request.hpp"
 
@@ -23,21 +20,11 @@ class LaggingIndex {
   [[nodiscard]] PageReply query(const QueryDue& query, Instant now);
 
  private:
-  struct Change {
-    Instant visible_at;
-    std::uint64_t order = 0;
-    Row row;
-    bool operator>(const Change& other) const {
-      return visible_at != other.visible_at ? visible_at > other.visible_at : order > other.order;
-    }
-  };
   void catch_up(Instant now);
 
-  std::priority_queue<Change, std::vector<Change>, std::greater<>> coming_;
+  std::multimap<Instant, Row> coming_;     // what was written first shows first at one instant
   std::map<std::string, Instant> latest_;  // by key: when its newest version shows
-  std::map<std::string, Row> rows_;
-  std::set<std::tuple<std::string, std::int64_t, std::string>> due_;  // state, expiry, key
-  std::uint64_t order_ = 0;
+  store::IndexedRows rows_;
 };
 
 /// Who sent a request, and when.

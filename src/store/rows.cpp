@@ -39,6 +39,15 @@ std::size_t byte_size(const Value& value) {
   return std::visit(Sizer(), value.data());
 }
 
+/// Tried on a copy where it might: of most rows the sizes tell that it cannot.
+bool becomes_too_large(const Update& update, const Row& row) {
+  std::size_t most = Sizer()(row.attributes);
+  for (const Change& change : update.changes) most += 1 + change.attribute.size() + byte_size(change.value);
+  if (most <= row_bytes_max) return false;
+  Row after = row;
+  return apply(update.changes, after) && Sizer()(after.attributes) > row_bytes_max;
+}
+
 RowReply refusal(std::string detail) {
   return {Outcome::rejected, std::nullopt, {Code::usage, std::move(detail)}};
 }
@@ -46,16 +55,23 @@ RowReply refusal(std::string detail) {
 }  // namespace
 
 RowReply decide(const Update& update, std::optional<Row> current) {
-  if (!holds(update.condition, current ? &*current : nullptr)) return {Outcome::conflict, std::move(current), {}};
-  if (!current) current = Row{update.key, {}};
-  if (!apply(update.changes, *current)) {
+  const bool exists = current.has_value();
+  if (!exists) current = Row{update.key, {}};
+  RowReply reply = decide_in_place(update, *current, exists);
+  if (reply.ok() || (exists && reply.outcome == Outcome::conflict)) reply.value = std::move(current);
+  return reply;
+}
+
+RowReply decide_in_place(const Update& update, Row& row, bool exists) {
+  if (!holds(update.condition, exists ? &row : nullptr)) return {Outcome::conflict, std::nullopt, {}};
+  if (becomes_too_large(update, row)) {
+    return refusal("the row " + update.key + " would be larger than " + std::to_string(row_bytes_max) + " bytes");
+  }
+  if (!apply(update.changes, row)) {
     return refusal("the changes to " + update.key +
                    " cannot be made: one adds to what is no integer or past 64 bits, or two name one attribute");
   }
-  if (Sizer()(current->attributes) > row_bytes_max) {
-    return refusal("the row " + update.key + " would be larger than " + std::to_string(row_bytes_max) + " bytes");
-  }
-  return {Outcome::applied, std::move(current), {}};
+  return {Outcome::applied, std::nullopt, {}};
 }
 
 RowsReply decide_all(const std::vector<Update>& updates, std::vector<std::optional<Row>> current) {

@@ -14,6 +14,10 @@ namespace holdfast::store {
 /// What an update comes to on the row as it is (nothing: there is none). Applied: the row to write.
 [[nodiscard]] RowReply decide(const Update& update, std::optional<Row> current);
 
+/// The same on the row where it stands: changed where it is applied, else untouched. `exists`: false where there is
+/// no such row; then it has its key alone. The reply has no row in it.
+[[nodiscard]] RowReply decide_in_place(const Update& update, Row& row, bool exists);
+
 /// The same for a transaction; `current` holds the rows in the order of the updates. Applied: the rows to write, in
 /// that order. Conflict: the rows as they were whose condition failed, where they exist.
 [[nodiscard]] RowsReply decide_all(const std::vector<Update>& updates, std::vector<std::optional<Row>> current);

@@ -1,11 +1,29 @@
 #include "store/utf8.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace holdfast::store {
 
-bool is_utf8(std::string_view text) {
+namespace {
+
+/// How many bytes at the beginning are surely ASCII, looked at eight at a time: mostly all of them.
+std::size_t ascii_prefix(std::string_view text) {
+  constexpr std::uint64_t high_bits = 0x8080808080808080U;
   std::size_t at = 0;
+  for (; text.size() - at >= sizeof(std::uint64_t); at += sizeof(std::uint64_t)) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, text.data() + at, sizeof eight);
+    if ((eight & high_bits) != 0) break;
+  }
+  return at;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  std::size_t at = ascii_prefix(text);
   const auto byte = [&](std::size_t index) -> unsigned {
     return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
   };

@@ -220,6 +220,14 @@ TEST_P(StoreContract, a_row_may_be_large_but_not_larger_than_400_kib) {
   EXPECT_EQ(attributes_of("k").size(), 1U);
 }
 
+TEST_P(StoreContract, what_a_write_takes_away_from_a_large_row_does_not_count) {
+  store_.put("k", {{"x", std::string(300'000, 'x')}, {"y", 1}});
+  EXPECT_EQ(store_.put("k", {{"x", std::string(350'000, 'z')}}).outcome, Outcome::applied);
+  const Update exchange{"k", {Change::remove("x"), Change::set("y", std::string(390'000, 'y'))}, Condition::always()};
+  EXPECT_EQ(store_.update(exchange).outcome, Outcome::applied);
+  EXPECT_EQ(attributes_of("k"), (Attributes{{"y", std::string(390'000, 'y')}}));
+}
+
 // Transactions
 
 TEST_P(StoreContract, a_transaction_writes_all_and_returns_them_in_order) {

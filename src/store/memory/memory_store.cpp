@@ -1,6 +1,6 @@
 #include "store/memory/memory_store.hpp"
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "store/request_store.hpp"
@@ -66,95 +66,64 @@ void MemoryTable::unsubscribe(ChangeFeed& feed) {
 
 Answer MemoryTable::run(const Initialize& /*request*/, WallTime now) {
   std::vector<std::string> dead;
-  for (const auto& [key, row] : rows_) {
-    if (may_be_forgotten(row, now)) dead.push_back(key);
-  }
-  for (const std::string& key : dead) erase(key);
+  rows_.visit([&](const Row& row) {
+    if (may_be_forgotten(row, now)) dead.push_back(row.key);
+  });
+  for (const std::string& key : dead) rows_.erase(key);
   if (!dead.empty()) tell();
   return Reply<std::string>{Outcome::applied, "a table in memory needs no preparation", {}};
 }
 
 Answer MemoryTable::run(const Get& request, WallTime /*now*/) {
-  return RowReply{Outcome::applied, find(request.key), {}};
+  return RowReply{Outcome::applied, copy_of(request.key), {}};
 }
 
 Answer MemoryTable::run(const BatchGet& request, WallTime /*now*/) {
   RowsReply reply{Outcome::applied, {}, {}};
   for (const std::string& key : std::set<std::string>(request.keys.begin(), request.keys.end())) {
-    if (auto row = find(key)) reply.value.push_back(std::move(*row));
+    if (const Row* row = rows_.find(key)) reply.value.push_back(*row);
   }
   return reply;
 }
 
 Answer MemoryTable::run(const Update& request, WallTime /*now*/) {
-  RowReply reply = decide(request, find(request.key));
-  if (reply.ok()) {
-    put(*reply.value);
-    tell();
-  }
+  RowReply reply;
+  rows_.edit(request.key, [&](Row& row, bool exists) {
+    reply = decide_in_place(request, row, exists);
+    if (reply.ok() || (exists && reply.outcome == Outcome::conflict)) reply.value = row;
+    return reply.ok();
+  });
+  if (reply.ok()) tell();
   return reply;
 }
 
 Answer MemoryTable::run(const Transact& request, WallTime /*now*/) {
   std::vector<std::optional<Row>> current;
-  for (const Update& update : request.updates) current.push_back(find(update.key));
+  for (const Update& update : request.updates) current.push_back(copy_of(update.key));
   RowsReply reply = decide_all(request.updates, std::move(current));
   if (reply.ok()) {
-    for (const Row& row : reply.value) put(row);
+    for (const Row& row : reply.value) rows_.put(row);
     tell();
   }
   return reply;
 }
 
 Answer MemoryTable::run(const QueryDue& request, WallTime /*now*/) {
-  PageReply reply{Outcome::applied, {}, {}};
-  const auto last = last_expiry(request.before);
-  if (!last) return reply;
-  auto from = due_.lower_bound({request.state, request.from.time_since_epoch().count(), ""});
-  if (!request.page.empty()) {
-    const auto after = position_from(request.page);
-    from = due_.upper_bound({request.state, after->expires_at, after->key});
-  }
-  const std::size_t limit = std::min(request.limit, page_rows_max);
-  for (; from != due_.end(); ++from) {
-    const auto& [state, expires_at, key] = *from;
-    if (state != request.state || expires_at > *last) break;
-    if (reply.value.rows.size() == limit) {
-      const Row& previous = reply.value.rows.back();
-      reply.value.next = to_token(index_key(previous)->expires_at, previous.key);
-      break;
-    }
-    reply.value.rows.push_back(rows_.at(key));
-  }
-  return reply;
+  return rows_.query(request);
 }
 
 Answer MemoryTable::run(const QueryOwned& request, WallTime /*now*/) {
   RowsReply reply{Outcome::applied, {}, {}};
-  for (const auto& [key, row] : rows_) {
+  rows_.visit([&](const Row& row) {
     const Value* owner = row.find(attribute::owner);
     if (owner != nullptr && *owner == Value(request.owner)) reply.value.push_back(row);
-  }
+  });
   return reply;
 }
 
-std::optional<Row> MemoryTable::find(const std::string& key) const {
-  const auto found = rows_.find(key);
-  return found == rows_.end() ? std::nullopt : std::optional(found->second);
-}
-
-void MemoryTable::put(Row row) {
-  erase(row.key);
-  if (const auto index = index_key(row)) due_.emplace(index->state, index->expires_at, row.key);
-  std::string key = row.key;
-  rows_.insert_or_assign(std::move(key), std::move(row));
-}
-
-void MemoryTable::erase(const std::string& key) {
-  const auto found = rows_.find(key);
-  if (found == rows_.end()) return;
-  if (const auto index = index_key(found->second)) due_.erase({std::string(index->state), index->expires_at, key});
-  rows_.erase(found);
+std::optional<Row> MemoryTable::copy_of(const std::string& key) const {
+  const Row* row = rows_.find(key);
+  return row == nullptr ? std::nullopt : std::optional(*row);
 }
 
 void MemoryTable::tell() {

@@ -1,15 +1,13 @@
 #pragma once
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "holdfast/store.hpp"
 #include "store/change_feed.hpp"
+#include "store/memory/indexed_rows.hpp"
 #include "store/request.hpp"
 
 namespace holdfast::store {
@@ -24,8 +22,6 @@ class MemoryTable {
   void unsubscribe(ChangeFeed& feed);
 
  private:
-  using Due = std::tuple<std::string, std::int64_t, std::string>;  // state, expiry, key
-
   [[nodiscard]] Answer run(const Initialize& request, WallTime now);
   [[nodiscard]] Answer run(const Get& request, WallTime now);
   [[nodiscard]] Answer run(const BatchGet& request, WallTime now);
@@ -33,14 +29,11 @@ class MemoryTable {
   [[nodiscard]] Answer run(const Transact& request, WallTime now);
   [[nodiscard]] Answer run(const QueryDue& request, WallTime now);
   [[nodiscard]] Answer run(const QueryOwned& request, WallTime now);
-  [[nodiscard]] std::optional<Row> find(const std::string& key) const;
-  void put(Row row);
-  void erase(const std::string& key);
+  [[nodiscard]] std::optional<Row> copy_of(const std::string& key) const;
   void tell();
 
   std::mutex mutex_;
-  std::map<std::string, Row> rows_;
-  std::set<Due> due_;
+  IndexedRows rows_;
   std::vector<ChangeFeed*> feeds_;
 };
 
