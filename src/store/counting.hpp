@@ -45,7 +45,7 @@ class CountingStore final : public Store {
   template <class T>
   Handler<Reply<T>> counted(Kind kind, Handler<Reply<T>> handler) {
     // Shared, because a store may still answer after this decorator has gone.
-    return [counts = counts_, kind, handler = std::move(handler)](Reply<T> reply) {
+    return [counts = counts_, kind, handler = std::move(handler)](Reply<T>&& reply) {
       ++(*counts)[kind][static_cast<std::size_t>(reply.outcome)];
       handler(std::move(reply));
     };

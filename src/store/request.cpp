@@ -139,7 +139,7 @@ Answer Operation::failure(Outcome outcome, Error error) const {
   return make_failure(handler.index(), outcome, std::move(error));
 }
 
-void Operation::respond(Answer answer) {
+void Operation::respond(Answer&& answer) {
   HOLDFAST_ASSERT(answer.index() == handler.index(), "an answer fits its question");
   std::visit(
       [&answer]<class T>(Handler<T>& call) {

@@ -50,7 +50,7 @@ struct Operation {
     withdrawn,  ///< its deadline passed, or the store was closed, before it was begun: it will never be
   };
 
-  Operation(Request request_, Instant deadline_, AnyHandler handler_)
+  Operation(Request&& request_, Instant deadline_, AnyHandler&& handler_)
       : request(std::move(request_)), deadline(deadline_), handler(std::move(handler_)) {}
 
   [[nodiscard]] bool begin() { return move_on(Stage::begun); }
@@ -60,7 +60,7 @@ struct Operation {
   /// The answer of the right type to this request that says only this.
   [[nodiscard]] Answer failure(Outcome outcome, Error error) const;
   /// Calls the handler. Once, on the loop.
-  void respond(Answer answer);
+  void respond(Answer&& answer);
 
   const Request request;
   const Instant deadline;

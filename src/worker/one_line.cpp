@@ -1,5 +1,7 @@
 #include "worker/one_line.hpp"
 
+#include <algorithm>
+
 namespace holdfast::worker {
 namespace {
 
@@ -36,9 +38,14 @@ bool changes_direction(char32_t code) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
+bool is_plain(char character) {
+  return character >= 0x20 && character < 0x7F;
+}
+
 }  // namespace
 
 std::string one_line(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max && std::ranges::all_of(text, is_plain)) return std::string(text);
   constexpr std::string_view replacement = "\xEF\xBF\xBD";
   std::string line;
   while (!text.empty()) {

@@ -219,7 +219,7 @@ void Worker::send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline
   }
   store_.update(std::move(update), deadline,
                 [this, alive = std::weak_ptr<bool>(alive_), slot, id, kind, deadline, bare = std::move(bare),
-                 refused = std::move(refused)](RowReply reply) {
+                 refused = std::move(refused)](RowReply&& reply) {
                   if (alive.expired() || over_) return;
                   if (bare && reply.outcome == Outcome::rejected && place(slot).write_id == id)
                     return send(slot, id, kind, deadline, std::move(*bare), std::move(reply.error));
@@ -229,7 +229,7 @@ void Worker::send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline
                 });
 }
 
-void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply) {
+void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& reply) {
   Place& at = place(slot);
   const bool latest = at.write_id == id;  // else the Keeper no longer waits for it
   // A claim that is invalid as it is tells of its row, not of the store.

@@ -91,7 +91,7 @@ class Worker {
   void write(const Action& action);
   void add_status(Place& at, Progress progress, Update& update);
   void send(Slot slot, WriteId id, LeaseWrite::Kind kind, Instant deadline, Update update, Error refused = {});
-  void written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply reply);
+  void written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& reply);
   void start_resource(const Action& action);
   void stop_resource(const Action& action);
   void extend(const Action& action);
