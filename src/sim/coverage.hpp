@@ -12,19 +12,17 @@ class Coverage {
   void add(std::int64_t from, std::int64_t to) {
     if (from > to) return;
     auto next = ranges_.upper_bound(from);
-    if (next != ranges_.begin()) {
-      const auto before = std::prev(next);
-      if (before->second >= from - 1) {
-        if (before->second >= to) return;
-        from = before->first;
-        next = ranges_.erase(before);
-      }
+    auto range = next;  // the one that it becomes a part of; next: none before it
+    if (next != ranges_.begin() && std::prev(next)->second >= from - 1) range = std::prev(next);
+    if (range == next) {
+      range = ranges_.emplace_hint(next, from, to);
+    } else if (range->second < to) {
+      range->second = to;
     }
-    while (next != ranges_.end() && next->first <= to + 1) {
-      if (next->second > to) to = next->second;
+    while (next != ranges_.end() && next->first <= range->second + 1) {
+      if (next->second > range->second) range->second = next->second;
       next = ranges_.erase(next);
     }
-    ranges_.emplace_hint(next, from, to);
   }
   /// The first number from `from` on that is not in it.
   [[nodiscard]] std::int64_t first_missing(std::int64_t from) const {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <utility>
 
 #include "sim/upstream.hpp"
@@ -219,9 +218,13 @@ class SimConnector::Session final : public ws::Connection {
   }
   void deliver(std::int64_t seq) {
     sent_.add(seq, seq);
-    char text[48];
-    const int size = std::snprintf(text, sizeof text, R"({"seq":%lld,"data":"x"})", static_cast<long long>(seq));
-    events_.on_message({false, std::string_view(text, static_cast<std::size_t>(size))});
+    constexpr std::string_view before = R"({"seq":)";
+    constexpr std::string_view after = R"(,"data":"x"})";
+    std::array<char, 48> text{};
+    char* end = std::copy(before.begin(), before.end(), text.data());
+    end = std::to_chars(end, text.data() + text.size(), seq).ptr;
+    end = std::copy(after.begin(), after.end(), end);
+    events_.on_message({false, std::string_view(text.data(), static_cast<std::size_t>(end - text.data()))});
   }
   void garbage() {
     world_.marks.hit(Mark::unnumbered);

@@ -15,9 +15,10 @@ struct SimStore::Flight {
   Origin origin;
   Fate fate;
   Loop* world = nullptr;
-  SimStore* store = nullptr;  // null: it has died, or this was answered
-  std::uint64_t number = 0;
+  SimStore* store = nullptr;             // null: it has died, or this was answered
+  std::list<FlightPtr>::iterator place;  // in the store's list, while there is one
   TimerId deadline = 0;
+  Answer answer;  // on its way back
 
   [[nodiscard]] Answer broken(const char* why) const {
     return operation->failure(Outcome::unknown, {Code::unavailable, why});
@@ -45,7 +46,7 @@ SimStore::SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std:
 
 SimStore::~SimStore() {
   if (feed_) table_->memory().unsubscribe(*feed_);
-  for (const auto& [number, flight] : flights_) {
+  for (const FlightPtr& flight : flights_) {
     own_.cancel(flight->deadline);
     flight->store = nullptr;
   }
@@ -71,16 +72,17 @@ void SimStore::submit(std::shared_ptr<Operation> operation) {
   flight->origin = {process_, own_.instant(), world_.instant(), false};
   flight->world = &world_;
   flight->store = this;
-  flight->number = ++last_flight_;
   if (hooks_->asked) hooks_->asked(flight->operation->request);
   if (hooks_->judge) flight->fate = hooks_->judge(flight->operation->request);
-  flights_.emplace_hint(flights_.end(), flight->number, flight);
-  flight->deadline = own_.call_at(flight->operation->deadline, [this, flight] {
-    flight->deadline = 0;
-    finish(*flight, flight->broken("timed out"));
+  flight->place = flights_.insert(flights_.end(), flight);
+  // In the list for as long as this timer is set.
+  flight->deadline = own_.call_at(flight->operation->deadline, [this, &late = *flight] {
+    late.deadline = 0;
+    finish(late, late.broken("timed out"));
   });
   if (flight->fate.kind == Fate::Kind::lost) return;
-  world_.call_after(flight->fate.there, [flight] { arrive(flight); });
+  const Duration there = flight->fate.there;
+  world_.call_after(there, [flight = std::move(flight)] { arrive(flight); });
 }
 
 void SimStore::arrive(const FlightPtr& flight) {
@@ -101,29 +103,32 @@ void SimStore::arrive(const FlightPtr& flight) {
   if (fate.again) flight->world->call_after(*fate.again, [flight] { arrive_again(flight); });
   Answer answer = flight->carry_out(false);
   if (fate.answer_lost) return;
-  send_back(flight, fate.answer_broken ? flight->broken("HTTP 500") : std::move(answer));
+  if (fate.answer_broken) answer = flight->broken("HTTP 500");
+  send_back(flight, std::move(answer));
 }
 
 void SimStore::arrive_again(const FlightPtr& flight) {
   if (flight->reaches_the_table()) (void)flight->carry_out(true);
 }
 
-void SimStore::send_back(const FlightPtr& flight, Answer answer) {
+void SimStore::send_back(const FlightPtr& flight, Answer&& answer) {
   if (flight->store == nullptr) {  // nobody waits for it any more
     if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
     return;
   }
-  flight->store->own_.call_after(flight->fate.back, [flight, answer = std::move(answer)]() mutable {
-    if (flight->store != nullptr) return flight->store->finish(*flight, std::move(answer));
-    if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, answer, true);
+  flight->answer = std::move(answer);
+  flight->store->own_.call_after(flight->fate.back, [flight] {
+    if (flight->store != nullptr) return flight->store->finish(*flight, std::move(flight->answer));
+    if (flight->hooks->answered) flight->hooks->answered(flight->operation->request, flight->answer, true);
   });
 }
 
-void SimStore::finish(Flight& flight, Answer answer) {
+void SimStore::finish(Flight& flight, Answer&& answer) {
   own_.cancel(std::exchange(flight.deadline, 0));
   flight.store = nullptr;
   if (hooks_->answered) hooks_->answered(flight.operation->request, answer, false);
-  const FlightPtr keep = flights_.extract(flight.number).mapped();
+  const FlightPtr keep = std::move(*flight.place);
+  flights_.erase(flight.place);
   keep->operation->respond(std::move(answer));
 }
 
@@ -131,7 +136,7 @@ void SimStore::shut(std::function<void()> done) {
   if (feed_) feed_->listen(nullptr);
   own_.post([this, done = std::move(done)] {
     while (!flights_.empty()) {
-      Flight& flight = *flights_.begin()->second;
+      Flight& flight = *flights_.front();
       finish(flight, flight.broken("the store was closed"));
     }
     done();

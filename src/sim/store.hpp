@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -61,8 +61,8 @@ class SimStore final : public store::RequestStore {
   using FlightPtr = std::shared_ptr<Flight>;
   static void arrive(const FlightPtr& flight);
   static void arrive_again(const FlightPtr& flight);
-  static void send_back(const FlightPtr& flight, store::Answer answer);
-  void finish(Flight& flight, store::Answer answer);
+  static void send_back(const FlightPtr& flight, store::Answer&& answer);
+  void finish(Flight& flight, store::Answer&& answer);
 
   std::shared_ptr<SimTable> table_;
   Loop& own_;
@@ -70,8 +70,7 @@ class SimStore final : public store::RequestStore {
   const std::int16_t process_;
   const std::shared_ptr<const Hooks> hooks_;
   std::shared_ptr<store::ChangeFeed> feed_;  // null: tells of no changes
-  std::map<std::uint64_t, FlightPtr> flights_;
-  std::uint64_t last_flight_ = 0;
+  std::list<FlightPtr> flights_;             // not answered yet, in the order in which they were asked
 };
 
 }  // namespace holdfast::sim

@@ -5,18 +5,22 @@
 
 #include "holdfast/loop.hpp"
 #include "holdfast/types.hpp"
+#include "sim/monotone_queue.hpp"
 
 namespace holdfast::sim {
 
+/// One thing that is to happen. Void once it has happened or was cancelled, also when its place has been given to
+/// another.
+struct Ticket {
+  std::uint32_t place = 0;
+  std::uint32_t generation = 0;
+};
+
 /// What runs on a Timeline and can stand still: one thread of one process.
 struct Runner {
-  struct Held {
-    std::uint32_t slot = 0;
-    std::uint32_t generation = 0;
-  };
   bool paused = false;
-  std::size_t tasks = 0;   // waiting or held
-  std::vector<Held> held;  // came due while it was paused, in order
+  std::size_t tasks = 0;     // waiting or held
+  std::vector<Ticket> held;  // came due while it was paused, in order
 };
 
 /// True time, which nobody inside the simulation can read, and everything that is still to happen, in order. What is
@@ -40,35 +44,24 @@ class Timeline {
   void drop(Runner& runner);
 
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  [[nodiscard]] std::size_t waiting() const { return slots_.size() - free_.size(); }
+  [[nodiscard]] std::size_t waiting() const { return places_.size() - free_.size(); }
 
  private:
-  struct Slot {
+  struct Place {
     Task task;
     Runner* runner = nullptr;
     std::uint32_t generation = 1;
     bool used = false;
     bool timer = false;
   };
-  struct Entry {
-    Instant when;
-    std::uint64_t order;
-    std::uint32_t slot;
-    std::uint32_t generation;
-  };
-  struct Later {
-    bool operator()(const Entry& a, const Entry& b) const {
-      return a.when != b.when ? a.when > b.when : a.order > b.order;
-    }
-  };
-  void push(Instant when, std::uint32_t slot);
-  [[nodiscard]] Task release(std::uint32_t slot);
+  void push(Instant when, Ticket ticket);
+  [[nodiscard]] bool is_void(Ticket ticket) const;
+  [[nodiscard]] Task release(std::uint32_t place);
 
   Instant now_ = start;
-  std::uint64_t order_ = 0;
   std::uint64_t steps_ = 0;
-  std::vector<Entry> heap_;
-  std::vector<Slot> slots_;
+  MonotoneQueue<Ticket> due_;  // those that were cancelled, too, until their time
+  std::vector<Place> places_;
   std::vector<std::uint32_t> free_;
 };
 

@@ -254,8 +254,15 @@ TEST(Coverage, knows_the_first_number_that_is_missing) {
   EXPECT_EQ(covered.first_missing(12), 12);
   covered.add(2, 20);
   EXPECT_EQ(covered.first_missing(1), 21);
-  EXPECT_TRUE(covered.meets(20, 30));
-  EXPECT_FALSE(covered.meets(21, 30));
+  covered.add(21, 21);
+  covered.add(30, 31);
+  covered.add(40, 41);
+  EXPECT_EQ(covered.ranges(), 3U);
+  covered.add(22, 39);
+  EXPECT_EQ(covered.ranges(), 1U);
+  EXPECT_EQ(covered.first_missing(1), 42);
+  EXPECT_TRUE(covered.meets(41, 50));
+  EXPECT_FALSE(covered.meets(42, 50));
 }
 
 }  // namespace
