@@ -46,7 +46,9 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     if (!item.parents.empty() || is_section(item)) continue;
     bool known = false;
     for_each_command(root_, {}, [&](const CLI::App& command, const std::vector<std::string>& path) {
-      if (command.get_option_no_throw("--" + item.name) == nullptr) return;
+      const CLI::Option* option = command.get_option_no_throw("--" + item.name);
+      // The demo's --store is for the command line only: what is for all others is not meant for it.
+      if (option == nullptr || !option->get_configurable()) return;
       known = true;
       // What is in the command's own section came first and stays: CLI11 takes no second value from a file.
       CLI::ConfigItem copy = item;
