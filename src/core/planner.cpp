@@ -20,8 +20,9 @@ bool same_lease(const Candidate& left, const Candidate& right) {
 
 bool Planner::Struck::outdates(const Candidate& seen) const {
   if (!met) return false;
-  return seen.epoch < met->epoch ||
-         (seen.epoch == met->epoch && seen.owner == met->owner && seen.expires_at < met->expires_at);
+  // Expiry 0 with the owner's name still there is how plain workers give back: that is newer.
+  return seen.epoch < met->epoch || (seen.epoch == met->epoch && seen.owner == met->owner &&
+                                     seen.expires_at < met->expires_at && seen.expires_at != WallTime{});
 }
 
 Planner::Planner(LeaseTerms terms, PlannerLimits limits, Random& random)
@@ -77,7 +78,7 @@ void Planner::admit(const Row& row, Now now) {
     }
     return;
   }
-  const Instant allowed = correct(*candidate);
+  const Instant allowed = correct(*candidate, now);
   const WallTime claimable_at = claimable_from(*candidate, terms_.skew);
   // The look asked for no such row; far away, the arithmetic below would not hold.
   if (claimable_at > now.wall + std::chrono::ceil<milliseconds>(2 * terms_.lease)) return;
@@ -106,13 +107,19 @@ void Planner::admit(const Row& row, Now now) {
 
 /// Puts what a failed claim has taught in the place of what an index shows that is behind its table. When it may be
 /// tried at the earliest: a row that has changed since its claim failed is a new one.
-Instant Planner::correct(Candidate& seen) {
+Instant Planner::correct(Candidate& seen, Now now) {
   const auto found = struck_.find(seen.key);
   if (found == struck_.end()) return Instant{};
   Struck& struck = found->second;
   struck.lap = lap_;
   if (struck.outdates(seen)) {
     if (!struck.wanted) return struck.again;
+    const WallTime until = claimable_from(*struck.met, terms_.skew);
+    // So far ahead that somebody will have put it right: what is seen is tried, less and less often.
+    if (until > now.wall + std::chrono::ceil<milliseconds>(2 * terms_.lease)) return struck.again;
+    // Not yet: a later look shows the row again, and meanwhile it takes no candidate's place.
+    const Duration ahead = known_.size() < limits_.pool / 2 ? horizon_ : floor_;
+    if (until > now.wall + std::chrono::ceil<milliseconds>(ahead)) return Instant::max();
     seen = *struck.met;
   } else if (!same_lease(struck.candidate, seen)) {
     struck_.erase(found);
@@ -141,7 +148,11 @@ void Planner::finish_look(Now now) {
   for (std::size_t place = known_.size(); place-- > 0;) {
     if (known_[place].lap != lap_) forget(static_cast<Slot>(place));
   }
-  if (!truncated_) std::erase_if(struck_, [&](const auto& item) { return item.second.lap != lap_; });
+  // One that somebody had and that two laps did not show is theirs, though these laps may not have been complete.
+  std::erase_if(struck_, [&](const auto& item) {
+    const Struck& struck = item.second;
+    return struck.lap != lap_ && (!truncated_ || (struck.held && struck.lap + 1 < lap_));
+  });
   if (!truncated_ || damaged_seen_.count > damaged_.count) damaged_ = damaged_seen_;
   const Duration every = terms_.reconcile_every;
   next_look_ = now.instant + std::max(floor_, random_.between(every / 10, 2 * every - every / 10));
@@ -216,7 +227,9 @@ void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now
     struck.again = now.instant;  // it is not the row's fault
     return;
   }
-  if (const Instant held = held_until(struck, now); held > now.instant) struck.since = held;
+  const Instant held = held_until(struck, now);
+  struck.held = held > now.instant;
+  if (struck.held) struck.since = held;
   const auto place = places_.find(candidate.key);
   if (place != places_.end() && struck.outdates(known_[place->second].candidate)) forget(place->second);
   const Duration bound =

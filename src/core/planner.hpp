@@ -125,6 +125,7 @@ class Planner {
     Candidate candidate;           // as it was then
     std::optional<Candidate> met;  // the lease as the conflict showed it
     bool wanted = true;            // so does the row that it showed
+    bool held = false;             // or not to run, as the conflict showed it
     Setback setback = Setback::conflict;
     std::string why;
     unsigned times = 0;
@@ -137,7 +138,7 @@ class Planner {
   };
 
   void admit(const Row& row, Now now);
-  [[nodiscard]] Instant correct(Candidate& seen);
+  [[nodiscard]] Instant correct(Candidate& seen, Now now);
   [[nodiscard]] Instant held_until(const Struck& struck, Now now) const;
   void forget(Slot place);
   void finish_look(Now now);

@@ -41,17 +41,29 @@ std::string list_of_scenarios() {
   return list;
 }
 
+/// Above 0, and no more than a machine can do in a day.
+CLI::Validator within(double most) {
+  const auto check = [most](const std::string& text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value > 0 && value <= most) return {};
+    return "takes a number above 0, up to " + std::to_string(static_cast<long>(most)) + ", not '" + text + "'";
+  };
+  return {check, ""};
+}
+
 void describe(CLI::App& app, Options& options) {
-  app.add_option("--seeds", options.seeds, "One seed, or A..B")->capture_default_str();
-  app.add_option("--hours", options.hours,
-                 "Virtual hours with faults, for each seed (default: drawn, 20 to 80 leases)");
-  app.add_option("--seconds", options.seconds, "The same in seconds");
+  auto* const seeds = app.add_option("--seeds", options.seeds, "One seed, or A..B")->capture_default_str();
+  auto* const hours = app.add_option("--hours", options.hours,
+                                     "Virtual hours with faults, for each seed (default: drawn, 20 to 80 leases)")
+                          ->check(within(1000));
+  app.add_option("--seconds", options.seconds, "The same in seconds")->check(within(3'600'000))->excludes(hours);
   app.add_option("--scenario", options.scenario, "One of " + list_of_scenarios() + " (default: drawn)");
-  app.add_option("--lease", options.lease, "Lease in seconds (default: drawn)");
-  app.add_option("--processes", options.processes, "Workers (default: drawn)");
-  app.add_option("--connections", options.connections, "Connections in all (default: drawn)");
+  app.add_option("--lease", options.lease, "Lease in seconds (default: drawn)")->check(within(86'400));
+  app.add_option("--processes", options.processes, "Workers (default: drawn)")->check(within(100));
+  app.add_option("--connections", options.connections, "Connections in all (default: drawn)")->check(within(10'000));
   app.add_option("--without", options.without, "Faults to leave out, by name")->delimiter(',');
-  app.add_flag("--nightly", options.nightly, "20,000 seeds; fails, too, where a rare path was never reached");
+  app.add_flag("--nightly", options.nightly, "20,000 seeds; fails, too, where a rare path was never reached")
+      ->excludes(seeds);
   app.add_flag("--no-shrink", options.no_shrink, "Do not look for a shorter trace of a broken rule");
   app.add_flag("--histories", options.histories,
                "Also record every update and have the checkers of histories judge it (slow)");
@@ -120,6 +132,11 @@ int run(const Options& options) {
   sim::Campaign campaign;
   if (const std::string problem = fill(campaign, options); !problem.empty()) {
     std::fprintf(stderr, "holdfast_sim: %s\n", problem.c_str());
+    return 2;
+  }
+  // Before the run, not after it: a night's work would be lost.
+  if (!options.json.empty() && !write_file(options.json, "")) {
+    std::fprintf(stderr, "holdfast_sim: cannot write %s\n", options.json.c_str());
     return 2;
   }
   const bool shows = !options.quiet && runtime::terminal(2).present;

@@ -8,6 +8,7 @@
 namespace holdfast::sim {
 
 void Recorder::asked(const std::string& client, const store::Request& request, Instant now) {
+  open_.erase(&request);  // one of which nobody heard stood in the same place
   const auto* update = std::get_if<Update>(&request);
   if (update == nullptr) return;
   open_[&request] = history_.size();

@@ -177,6 +177,7 @@ class SimConnector::Session final : public ws::Connection {
     const std::int64_t newest = upstream().newest(now);
     if (const std::int64_t oldest = upstream().oldest(now); next_ < oldest) {
       world_.marks.hit(Mark::history_forgotten);
+      world_.inject(Fault::forget);
       next_ = oldest;
     }
     const std::int64_t last = std::min(newest, next_ + read_most - 1);

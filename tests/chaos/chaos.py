@@ -66,11 +66,18 @@ def main(arguments: list[str]) -> int:
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     plans = schedule.rounds(seed, options.minutes)
     if options.schedule:
+        print(f"seed {seed}")
         for plan in plans:
             print(f"{plan.seconds:.0f} s, clocks {'within' if plan.promised else 'beyond'} the promise")
             for event in plan.events:
                 print(f"  {event.at:7.2f} s  {event.kind:<18} {event.target:<4} for {event.seconds:5.2f} s  {event.amount or ''}")
         return 0
+    if options.json:
+        try:  # before the run, not after it
+            open(options.json, "w", encoding="utf-8").close()
+        except OSError as fault:
+            print(f"chaos: cannot write {options.json}: {fault.strerror}", file=sys.stderr)
+            return 2
     without: set[str] = set()
     again = f"./dev chaos --seed {seed} --minutes {options.minutes:g}"
     started = time.monotonic()

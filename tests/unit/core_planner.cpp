@@ -1,3 +1,4 @@
+// long-file: one fixture and its table serve all that a planner promises
 #include "core/planner.hpp"
 
 #include <gtest/gtest.h>
@@ -468,6 +469,83 @@ TEST_F(PlannerAndLateIndex,
   run(600s);
   EXPECT_LE(tries_, rows * 30U);
   EXPECT_EQ(planner_.unowned(now()), 0U) << "nobody is to own it";
+}
+
+TEST_F(PlannerTest, s10_a_row_that_a_plain_worker_gave_back_is_not_held_up_by_the_expiry_that_a_conflict_showed) {
+  Row row = orphan("CONN#a");
+  ASSERT_TRUE(planner_.look(now()));
+  EXPECT_FALSE(planner_.saw(std::vector<Row>{row}, false, now()));
+  advance(1s);
+  const auto first = planner_.take(now(), 1);
+  ASSERT_TRUE(first);
+  Row held = row;
+  held.attributes["lease_owner"] = Value("plain-1");
+  held.attributes["lease_expires_at_ms"] = Value(std::int64_t{(now().wall + 1h).time_since_epoch() / 1ms});
+  planner_.claim_failed(*first, {.setback = Setback::conflict, .row = &held}, now());
+  row.attributes["lease_owner"] = Value("plain-1");  // releases by writing 0, as plain workers do: its name stays
+  bool taken = false;
+  for (int i = 0; i < 300 && !taken; ++i) {
+    advance(100ms);
+    if (planner_.look(now())) {
+      EXPECT_FALSE(planner_.saw(std::vector<Row>{row}, false, now()));
+    }
+    const auto candidate = planner_.take(now(), 1);
+    taken = candidate && candidate->owner == "plain-1" && candidate->expires_at == WallTime{};
+  }
+  EXPECT_TRUE(taken);
+}
+
+TEST_F(PlannerTest, s10_a_row_whose_lease_was_shortened_is_claimed_though_a_conflict_showed_it_far_ahead) {
+  const auto owned_until = [&](Duration ahead) {
+    Row row = orphan("CONN#a");
+    row.attributes["lease_owner"] = Value("W1");
+    row.attributes["lease_epoch"] = Value(5);
+    row.attributes["lease_expires_at_ms"] =
+        Value(std::int64_t{(noon + std::chrono::floor<milliseconds>(ahead)).time_since_epoch() / 1ms});
+    return row;
+  };
+  const Row old = owned_until(-60s), far = owned_until(10h), shortened = owned_until(-30s);
+  bool taken = false, met = false;
+  for (int i = 0; i < 1300 && !taken; ++i) {
+    if (planner_.look(now())) {
+      EXPECT_FALSE(planner_.saw(std::vector<Row>{i < 100 ? old : shortened}, false, now()));
+    }
+    if (const auto candidate = planner_.take(now(), 1)) {
+      taken = candidate->expires_at == candidate_from(shortened)->expires_at;
+      met = true;
+      if (!taken) planner_.claim_failed(*candidate, {.setback = Setback::conflict, .row = &far}, now());
+    }
+    advance(100ms);
+  }
+  EXPECT_TRUE(met);
+  EXPECT_TRUE(taken) << "within the longest wait of a row, 12 R";
+}
+
+TEST_F(PlannerTest, s10_rows_that_a_late_index_shows_as_expired_and_that_are_held_keep_no_orphan_waiting) {
+  constexpr int held = 2'000;
+  bool taken = false;
+  while (elapsed_ < 120s && !taken) {
+    if (const auto wanted = planner_.look(now())) {
+      std::vector<Row> rows;
+      for (int i = 0; i < held; ++i) rows.push_back(owned("CONN#" + std::to_string(i), noon - 100s));
+      if (elapsed_ > 60s) rows.push_back(owned("CONN#orphan", noon - 50s));
+      for (std::size_t at = 0; at < rows.size();) {
+        const std::size_t count = std::min(wanted->limit, rows.size() - at);
+        const std::span page = std::span(rows).subspan(at, count);
+        at += count;
+        if (!planner_.saw(page, at < rows.size(), now())) break;
+      }
+    }
+    while (const auto candidate = planner_.take(now(), 1000)) {
+      taken = taken || candidate->key == "CONN#orphan";
+      const auto renewed =
+          std::chrono::floor<milliseconds>(std::chrono::floor<std::chrono::seconds>(elapsed_) / 5s * 5s);
+      Row row = owned(candidate->key, noon + renewed + 20s);
+      planner_.claim_failed(*candidate, {.setback = Setback::conflict, .row = &row}, now());
+    }
+    advance(10ms);
+  }
+  EXPECT_TRUE(taken);
 }
 
 TEST_F(PlannerTest, a_look_that_fails_after_its_first_page_is_continued_and_one_that_fails_at_once_begins_anew) {
