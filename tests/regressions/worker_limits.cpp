@@ -56,6 +56,9 @@ class WorkerUnderALimit : public testing::Test {
 };
 
 TEST_F(WorkerUnderALimit, however_few_files_it_may_open_it_comes_up_or_says_why_not) {
+#if HOLDFAST_SANITIZED
+  GTEST_SKIP() << "clang's check of vtables opens a pipe for each look, and cries wolf where it gets none";
+#endif
   int came_up = 0;
   for (int files = 4; files <= 80; files += files < 30 ? 1 : 10) {
     const Ended ended = run("-n " + std::to_string(files));

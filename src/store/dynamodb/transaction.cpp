@@ -94,6 +94,7 @@ void take_reply(const ContextPtr& context, const std::vector<Update>& updates, c
   if (reply.outcome == Outcome::applied) {
     does = Server::Does::yes;
     std::vector<std::string> keys;
+    keys.reserve(updates.size());
     for (const Update& update : updates) keys.push_back(update.key);
     return read_rows(context, std::move(keys), deadline,
                      [updates, done](RowsReply read) { done(in_order(updates, std::move(read))); });
