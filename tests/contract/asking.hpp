@@ -10,6 +10,7 @@
 
 #include "holdfast/store.hpp"
 #include "runtime/asio_loop.hpp"
+#include "runtime/clock.hpp"
 #include "support/run_until.hpp"
 
 namespace holdfast::test {
@@ -45,7 +46,10 @@ class Asking {
     return update({key, std::move(changes), Condition::always()});
   }
   RowsReply transact(const std::vector<Update>& updates) {
-    return ask<RowsReply>([&](auto handler) { store_->transact(updates, "", deadline(), handler); });
+    return ask<RowsReply>([&](auto handler) {
+      // Of its own: a server that all tests share remembers tokens, and these loops draw the same numbers.
+      store_->transact(updates, std::to_string(runtime::random_seed()), deadline(), handler);
+    });
   }
   PageReply query_due(const QueryDue& query) {
     return ask<PageReply>([&](auto handler) { store_->query_due(query, deadline(), handler); });

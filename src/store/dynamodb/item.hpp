@@ -1,5 +1,6 @@
 #pragma once
 #include <boost/json/object.hpp>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,8 @@ namespace holdfast::store::dynamodb {
 void write_value(const Value& value, std::string& out);
 /// `{"Pk":{"S":"CONN#a"}}`, appended.
 void write_key(std::string_view key, const Names& names, std::string& out);
-/// The value of a lease's expiry in the table's unit. Other values than whole numbers are written as they are.
-void write_expiry(const Value& value, ExpiryUnit unit, std::string& out);
+/// A lease's expiry in the table's unit, appended.
+void write_expiry(std::int64_t ms, ExpiryUnit unit, std::string& out);
 /// `{"N":"12"}`, appended; `digits` is what a number's text may be.
 void write_number(std::string_view digits, std::string& out);
 
