@@ -394,6 +394,24 @@ TEST_F(DynamoClientTest, secrets_that_the_server_repeats_go_no_further) {
   hides(run({{tl::unexpected(HttpFailure{HttpStage::sent, "TOKEN-ONE SECRET-KEY-ONE"})}}, write(), 100ms));
 }
 
+TEST_F(DynamoClientTest, an_item_that_comes_with_an_error_is_as_it_was_even_where_a_secret_occurs_in_it) {
+  credentials.now = Credentials{.access_key_id = "id", .secret_access_key = "y", .session_token = "p"};
+  const CallReply reply = run({{answer(400, R"({"__type":"x#ConditionalCheckFailedException","message":"my",)"
+                                            R"("Item":{"Pk":{"S":"type y"}}})")}},
+                              write());
+  EXPECT_EQ(reply.outcome, Outcome::conflict);
+  EXPECT_EQ(boost::json::serialize(reply.error_body.at("Item")), R"({"Pk":{"S":"type y"}})");
+  EXPECT_EQ(reply.error_body.at("message").as_string(), "m***");
+}
+
+TEST_F(DynamoClientTest, a_secret_in_the_reason_of_a_cancelled_transaction_goes_no_further) {
+  const CallReply reply =
+      run({{answer(400, R"({"__type":"x#TransactionCanceledException","message":"no",)"
+                        R"("CancellationReasons":[{"Code":"ValidationError","Message":"SECRET-KEY-ONE"}]})")}},
+          {"TransactWriteItems", "{}", true});
+  EXPECT_THAT(boost::json::serialize(reply.error_body), Not(HasSubstr("SECRET-KEY-ONE")));
+}
+
 TEST_F(DynamoClientTest, long_words_of_the_server_are_cut_between_characters) {
   std::string words;
   for (int i = 0; i < 500; ++i) words += "€";

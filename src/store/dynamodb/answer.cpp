@@ -99,19 +99,30 @@ void blot(std::string& text, const std::string& secret) {
   }
 }
 
+/// Only in what is for people: an item that came with the error is data, and a short secret may well occur in it.
+std::string blot_messages(json::object& body, const Credentials& sent_with) {
+  std::string message;
+  for (const std::string_view name : {"Message", "message"}) {
+    if (!body.contains(name)) continue;
+    message = without_secrets(text_of(body, name), sent_with);
+    body[name] = message;
+  }
+  json::value* reasons = body.if_contains("CancellationReasons");
+  if (reasons != nullptr && reasons->is_array()) {
+    for (json::value& reason : reasons->as_array()) {
+      if (reason.is_object()) blot_messages(reason.as_object(), sent_with);
+    }
+  }
+  return message;
+}
+
 Attempted read_error(const runtime::HttpAnswer& answer, const Credentials& sent_with) {
   Attempted attempted;
-  auto body = parse_object(without_secrets(answer.body, sent_with));
+  auto body = parse_object(answer.body);
   const bool damaged = is_damaged(answer);
   if (body) attempted.body = std::move(*body);
   attempted.type = damaged ? "" : type_of(attempted.body, answer);
-  std::string message;
-  for (const std::string_view name : {"Message", "message"}) {
-    if (!attempted.body.contains(name)) continue;
-    // Once more: in JSON a secret may have been written with escapes.
-    message = without_secrets(text_of(attempted.body, name), sent_with);
-    attempted.body[name] = message;
-  }
+  std::string message = blot_messages(attempted.body, sent_with);
   if (damaged) {
     attempted.verdict = Verdict::uncertain;
     attempted.words = "an error (" + std::to_string(answer.status) + ") whose checksum does not match";
