@@ -104,8 +104,7 @@ class Store {
 };
 
 /// Opens `sqlite:PATH` or `memory:`. A bad URL is Code::usage; a file that cannot be opened says why. Does not
-/// create the table: that is initialize(). `dynamodb://TABLE` needs a network, which a Loop does not have: a Fleet
-/// opens it, and so does the command line.
+/// create the table: that is initialize().
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop);
 
 }  // namespace holdfast

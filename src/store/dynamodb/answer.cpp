@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "store/dynamodb/members.hpp"
+
 namespace holdfast::store::dynamodb {
 namespace {
 
@@ -45,11 +47,6 @@ bool is_damaged(const runtime::HttpAnswer& answer) {
   return *told != ::crc32_z(0, bytes, answer.body.size());
 }
 
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
-}
-
 /// `com.amazonaws.dynamodb.v20120810#TypeException:http://…` without what is around the type.
 std::string bare_type(std::string text) {
   text.erase(std::min(text.find(':'), text.size()));
@@ -58,7 +55,7 @@ std::string bare_type(std::string text) {
 }
 
 std::string type_of(const json::object& body, const runtime::HttpAnswer& answer) {
-  std::string type = text_of(body, "__type");
+  std::string type = text_in(body, "__type");
   if (type.empty()) {
     if (const std::string* header = answer.header("x-amzn-ErrorType")) type = *header;
   }
@@ -66,15 +63,12 @@ std::string type_of(const json::object& body, const runtime::HttpAnswer& answer)
 }
 
 Verdict gravest(const json::object& body) {
-  const json::value* reasons = body.if_contains("CancellationReasons");
   Verdict worst = Verdict::applied;
-  if (reasons != nullptr && reasons->is_array()) {
-    for (const json::value& reason : reasons->as_array()) {
-      if (!reason.is_object()) return Verdict::rejected;
-      const Verdict verdict = classify_cancelled(text_of(reason.as_object(), "Code"));
-      if (verdict == Verdict::rejected) return verdict;
-      if (verdict == Verdict::conflict || worst == Verdict::applied) worst = verdict;
-    }
+  for (const json::value& reason : array_in(body, "CancellationReasons")) {
+    if (!reason.is_object()) return Verdict::rejected;
+    const Verdict verdict = classify_cancelled(text_in(reason.as_object(), "Code"));
+    if (verdict == Verdict::rejected) return verdict;
+    if (verdict == Verdict::conflict || worst == Verdict::applied) worst = verdict;
   }
   // Without reasons it says only that nothing happened.
   return worst == Verdict::applied ? Verdict::throttled : worst;
@@ -104,7 +98,7 @@ std::string blot_messages(json::object& body, const Credentials& sent_with) {
   std::string message;
   for (const std::string_view name : {"Message", "message"}) {
     if (!body.contains(name)) continue;
-    message = without_secrets(text_of(body, name), sent_with);
+    message = without_secrets(text_in(body, name), sent_with);
     body[name] = message;
   }
   json::value* reasons = body.if_contains("CancellationReasons");

@@ -18,8 +18,8 @@ struct Attempted {
 };
 
 /// Reads what came back: checks the checksum (X-Amz-Crc32) and that it is JSON, and judges it. Of the secrets in
-/// `sent_with` nothing is left in what is given back, even where the server repeats them (a refused signature's
-/// message quotes the request's headers, the session token among them).
+/// `sent_with` nothing is left in words and messages, even where the server repeats them (a refused signature's
+/// message quotes the request's headers, the session token among them). Items are data, and stay as they are.
 [[nodiscard]] Attempted read_attempt(runtime::HttpReply reply, const Credentials& sent_with);
 
 /// The text with every occurrence of the secret access key and the session token blotted out.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "store/dynamodb/context.hpp"
+#include "store/dynamodb/members.hpp"
 #include "store/json.hpp"
 
 namespace holdfast::store::dynamodb {
@@ -57,10 +58,8 @@ class Batch : public std::enable_shared_from_this<Batch> {
       Fault fault = context_->fault(Call{"BatchGetItem", {}}, reply);
       return finish(fault.outcome, std::move(fault.error));
     }
-    if (const boost::json::value* responses = reply.answer.if_contains("Responses");
-        responses != nullptr && responses->is_object()) {
-      add_rows(responses->get_object(), name_in_answer(responses->get_object()), context_->options.names, rows_,
-               damage_);
+    if (const boost::json::object* responses = object_in(reply.answer, "Responses")) {
+      add_rows(*responses, name_in_answer(*responses), context_->options.names, rows_, damage_);
     }
     const std::vector<std::string> left = unprocessed(reply.answer);
     if (left.empty()) {
@@ -95,13 +94,11 @@ class Batch : public std::enable_shared_from_this<Batch> {
 
   [[nodiscard]] std::vector<std::string> unprocessed(const boost::json::object& answer) const {
     std::vector<std::string> keys;
-    const boost::json::value* tables = answer.if_contains("UnprocessedKeys");
-    if (tables == nullptr || !tables->is_object() || tables->get_object().empty()) return keys;
-    const boost::json::object& by_table = tables->get_object();
-    const boost::json::object* table = by_table.at(name_in_answer(by_table)).if_object();
-    const boost::json::value* array = table == nullptr ? nullptr : table->if_contains("Keys");
-    if (array == nullptr || !array->is_array()) return keys;
-    for (const boost::json::value& key : array->get_array()) {
+    const boost::json::object* by_table = object_in(answer, "UnprocessedKeys");
+    if (by_table == nullptr || by_table->empty()) return keys;
+    const boost::json::object* table = object_in(*by_table, name_in_answer(*by_table));
+    if (table == nullptr) return keys;
+    for (const boost::json::value& key : array_in(*table, "Keys")) {
       if (!key.is_object()) continue;
       if (auto row = row_from_item(key.get_object(), context_->options.names)) keys.push_back(std::move(row->key));
     }

@@ -4,6 +4,7 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "store/dynamodb/members.hpp"
 #include "store/json.hpp"
 
 namespace holdfast::store::dynamodb {
@@ -38,9 +39,7 @@ void add_member(std::string& body, std::string_view name, std::string_view text)
 
 void add_rows(const boost::json::object& answer, std::string_view array, const Names& names, std::vector<Row>& rows,
               Error& error) {
-  const boost::json::value* items = answer.if_contains(array);
-  if (items == nullptr || !items->is_array()) return;
-  for (const boost::json::value& item : items->get_array()) {
+  for (const boost::json::value& item : array_in(answer, array)) {
     const boost::json::object* object = item.if_object();
     auto row = object == nullptr ? Result<Row>(fail(Code::corrupt, "the server gives an item that is none"))
                                  : row_from_item(*object, names);

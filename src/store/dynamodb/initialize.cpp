@@ -7,6 +7,7 @@
 
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/expression.hpp"
+#include "store/dynamodb/members.hpp"
 #include "store/dynamodb/table_shape.hpp"
 #include "store/json.hpp"
 #include "store/rows.hpp"
@@ -152,11 +153,11 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
   }
 
   void take_table(const json::object& answer) {
-    const json::value* table = answer.if_contains("Table");
-    if (table == nullptr || !table->is_object()) {
+    const json::object* table = object_in(answer, "Table");
+    if (table == nullptr) {
       return end(Outcome::unknown, {Code::corrupt, "the answer to DescribeTable has no table"});
     }
-    const TableShape shape = shape_of(table->get_object(), options());
+    const TableShape shape = shape_of(*table, options());
     if (shape.misfit) return end(Outcome::rejected, {Code::usage, *shape.misfit});
     if (!shape.is_active || (shape.has_index && !shape.index_is_active)) return wait();
     if (!shape.has_index) {
@@ -184,8 +185,7 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
         return probe();
       }
       const std::string_view wanted = options().names.theirs(attribute::tombstone_expires_at);
-      const json::value* description = reply.answer.if_contains("TimeToLiveDescription");
-      const json::object* ttl = description == nullptr ? nullptr : description->if_object();
+      const json::object* ttl = object_in(reply.answer, "TimeToLiveDescription");
       const json::value* status = ttl == nullptr ? nullptr : ttl->if_contains("TimeToLiveStatus");
       const bool is_set = status != nullptr && (*status == "ENABLED" || *status == "ENABLING");
       if (!is_set) return set_ttl(wanted);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/dynamodb/context.hpp"
+#include "store/dynamodb/members.hpp"
 #include "store/dynamodb/number.hpp"
 #include "store/json.hpp"
 #include "store/rows.hpp"
@@ -16,8 +17,7 @@ namespace {
 // the table, for they may be more than 64 bits. The 0 makes it one that check() takes for a token.
 
 std::string token_of(const boost::json::object& last, const TableOptions& options) {
-  const boost::json::value* number = last.if_contains(options.names.theirs(attribute::expires_at));
-  const boost::json::object* typed = number == nullptr ? nullptr : number->if_object();
+  const boost::json::object* typed = object_in(last, options.names.theirs(attribute::expires_at));
   const boost::json::value* digits = typed == nullptr ? nullptr : typed->if_contains("N");
   const auto key = row_from_item(last, options.names);
   if (digits == nullptr || !digits->is_string() || !key) return {};
@@ -85,8 +85,8 @@ PageReply page_from(const CallReply& reply, const QueryDue& query, const TableOp
   std::erase_if(page.value.rows, [&](const Row& row) {
     return WallTime(std::chrono::milliseconds(row.number(attribute::expires_at))) < query.from;
   });
-  const boost::json::value* last = reply.answer.if_contains("LastEvaluatedKey");
-  if (last != nullptr && last->is_object()) page.value.next = token_of(last->get_object(), options);
+  const boost::json::object* last = object_in(reply.answer, "LastEvaluatedKey");
+  if (last != nullptr) page.value.next = token_of(*last, options);
   return page;
 }
 
@@ -121,12 +121,12 @@ class Walk : public std::enable_shared_from_this<Walk> {
       return done_(RowsReply{fault.outcome, {}, std::move(fault.error)});
     }
     add_rows(reply.answer, "Items", context_->options.names, reply_.value, reply_.error);
-    const boost::json::value* last = reply.answer.if_contains("LastEvaluatedKey");
-    if (last == nullptr || !last->is_object()) {
+    const boost::json::object* last = object_in(reply.answer, "LastEvaluatedKey");
+    if (last == nullptr) {
       reply_.outcome = Outcome::applied;
       return done_(std::move(reply_));
     }
-    const auto key = row_from_item(last->get_object(), context_->options.names);
+    const auto key = row_from_item(*last, context_->options.names);
     if (!key || key->key == last_key_) {
       return done_(RowsReply{Outcome::unknown, {}, {Code::corrupt, "the server does not say where its page ends"}});
     }

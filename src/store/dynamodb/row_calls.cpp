@@ -4,15 +4,11 @@
 
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/expression.hpp"
+#include "store/dynamodb/members.hpp"
 
 namespace holdfast::store::dynamodb {
 
 namespace {
-
-const boost::json::object* member(const boost::json::object& object, std::string_view name) {
-  const boost::json::value* value = object.if_contains(name);
-  return value == nullptr ? nullptr : value->if_object();
-}
 
 /// A condition failed, and the server does not show the row.
 void look_after_conflict(const ContextPtr& context, const Update& update, Instant deadline,
@@ -41,7 +37,7 @@ void take_update_reply(const ContextPtr& context, const Update& update, const Fa
                        Instant deadline, const Done& done) {
   const Names& names = context->options.names;
   if (reply.outcome == Outcome::applied) {
-    const boost::json::object* attributes = member(reply.answer, "Attributes");
+    const boost::json::object* attributes = object_in(reply.answer, "Attributes");
     auto row = attributes == nullptr ? Result<Row>(fail(Code::corrupt, "the answer to UpdateItem has no row"))
                                      : row_from_item(*attributes, names);
     if (row) return done(RowReply{Outcome::applied, std::move(*row), {}});
@@ -49,7 +45,7 @@ void take_update_reply(const ContextPtr& context, const Update& update, const Fa
   }
   if (fault.outcome != Outcome::conflict) return done(RowReply{fault.outcome, std::nullopt, fault.error});
   const auto settle = [update, done](RowReply known) { done(after_conflict(update, std::move(known))); };
-  if (const boost::json::object* item = member(reply.error_body, "Item"); item != nullptr && !item->empty()) {
+  if (const boost::json::object* item = object_in(reply.error_body, "Item"); item != nullptr && !item->empty()) {
     context->server.returns_item_on_conflict = Server::Does::yes;
     auto row = row_from_item(*item, names);
     if (row) return settle({Outcome::conflict, std::move(*row), {}});
@@ -75,7 +71,7 @@ void read_row(const ContextPtr& context, const std::string& key, Instant deadlin
       Fault fault = context->fault(head, reply);
       return handler({fault.outcome, std::nullopt, std::move(fault.error)});
     }
-    const boost::json::object* item = member(reply.answer, "Item");
+    const boost::json::object* item = object_in(reply.answer, "Item");
     if (item == nullptr) return handler({Outcome::applied, std::nullopt, {}});
     auto row = row_from_item(*item, context->options.names);
     if (row) return handler({Outcome::applied, std::move(*row), {}});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "holdfast/row.hpp"
+#include "store/dynamodb/members.hpp"
 
 namespace holdfast::store::dynamodb {
 
@@ -13,35 +14,19 @@ namespace {
 
 namespace json = boost::json;
 
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
-}
-
-const json::object* object_in(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value == nullptr ? nullptr : value->if_object();
-}
-
-const json::array& array_in(const json::object& object, std::string_view name) {
-  static const json::array none;
-  const json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_array() ? value->get_array() : none;
-}
-
 /// "tarefa_id (S)" or "desired_state (S), lease_expires_at_ms (N)".
 std::string keys_of(const json::object& of, const json::object& table) {
   std::string hash, range;
   for (const json::value& element : array_in(of, "KeySchema")) {
     if (!element.is_object()) continue;
-    const std::string name = text_of(element.get_object(), "AttributeName");
+    const std::string name = text_in(element.get_object(), "AttributeName");
     std::string type;
     for (const json::value& definition : array_in(table, "AttributeDefinitions")) {
-      if (definition.is_object() && text_of(definition.get_object(), "AttributeName") == name) {
-        type = text_of(definition.get_object(), "AttributeType");
+      if (definition.is_object() && text_in(definition.get_object(), "AttributeName") == name) {
+        type = text_in(definition.get_object(), "AttributeType");
       }
     }
-    (text_of(element.get_object(), "KeyType") == "HASH" ? hash : range) = name + " (" + type + ")";
+    (text_in(element.get_object(), "KeyType") == "HASH" ? hash : range) = name + " (" + type + ")";
   }
   return range.empty() ? hash : hash + ", " + range;
 }
@@ -83,9 +68,9 @@ json::object stream_specification() {
 
 TableShape shape_of(const json::object& table, const TableOptions& options) {
   TableShape shape;
-  shape.is_active = text_of(table, "TableStatus") == "ACTIVE";
+  shape.is_active = text_in(table, "TableStatus") == "ACTIVE";
   const json::object* billing = object_in(table, "BillingModeSummary");
-  shape.is_on_demand = billing != nullptr && text_of(*billing, "BillingMode") == "PAY_PER_REQUEST";
+  shape.is_on_demand = billing != nullptr && text_in(*billing, "BillingMode") == "PAY_PER_REQUEST";
   const json::object* stream = object_in(table, "StreamSpecification");
   shape.has_stream = stream != nullptr && stream->if_contains("StreamEnabled") != nullptr &&
                      stream->at("StreamEnabled") == json::value(true);
@@ -98,15 +83,15 @@ TableShape shape_of(const json::object& table, const TableOptions& options) {
     return shape;
   }
   for (const json::value& value : array_in(table, "GlobalSecondaryIndexes")) {
-    if (!value.is_object() || text_of(value.get_object(), "IndexName") != options.index) continue;
+    if (!value.is_object() || text_in(value.get_object(), "IndexName") != options.index) continue;
     const json::object& index = value.get_object();
     shape.has_index = true;
-    const std::string status = text_of(index, "IndexStatus");
+    const std::string status = text_in(index, "IndexStatus");
     shape.index_is_active = status == "ACTIVE" || status.empty();
     const std::string wanted = std::string(names.theirs(attribute::desired_state)) + " (S), " +
                                std::string(names.theirs(attribute::expires_at)) + " (N)";
     const json::object* projection = object_in(index, "Projection");
-    const std::string projects = projection == nullptr ? "" : text_of(*projection, "ProjectionType");
+    const std::string projects = projection == nullptr ? "" : text_in(*projection, "ProjectionType");
     const std::string name_another = ": name another with index=NAME in the store's URL, or remove it and run " +
                                      std::string("'holdfast init' again");
     if (const std::string keys = keys_of(index, table); keys != wanted) {

@@ -6,6 +6,7 @@
 
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/expression.hpp"
+#include "store/dynamodb/members.hpp"
 #include "store/json.hpp"
 
 namespace holdfast::store::dynamodb {
@@ -21,24 +22,17 @@ struct Reason {
   std::optional<Row> row;
 };
 
-std::string text_of(const boost::json::object& object, std::string_view name) {
-  const boost::json::value* value = object.if_contains(name);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
-}
-
 std::vector<Reason> reasons_of(const CallReply& reply, const Names& names) {
   std::vector<Reason> reasons;
-  const boost::json::value* array = reply.error_body.if_contains("CancellationReasons");
-  if (array == nullptr || !array->is_array()) return reasons;
-  for (const boost::json::value& value : array->get_array()) {
+  for (const boost::json::value& value : array_in(reply.error_body, "CancellationReasons")) {
     Reason& reason = reasons.emplace_back();
     const boost::json::object* object = value.if_object();
     if (object == nullptr) continue;
-    reason.code = text_of(*object, "Code");
-    reason.message = text_of(*object, "Message");
-    const boost::json::value* item = object->if_contains("Item");
-    if (item == nullptr || !item->is_object() || item->get_object().empty()) continue;
-    if (auto row = row_from_item(item->get_object(), names)) reason.row = std::move(*row);
+    reason.code = text_in(*object, "Code");
+    reason.message = text_in(*object, "Message");
+    const boost::json::object* item = object_in(*object, "Item");
+    if (item == nullptr || item->empty()) continue;
+    if (auto row = row_from_item(*item, names)) reason.row = std::move(*row);
   }
   return reasons;
 }
