@@ -6,6 +6,7 @@ Usage: ./dev chaos [--minutes M] [--seed N] [--json FILE] [--keep FOLDER]
 import argparse
 import json
 import os
+import pathlib
 import secrets
 import shutil
 import signal
@@ -20,11 +21,14 @@ import schedule
 from harm import LEFT_OUT
 from round import Round, merged
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from arguments import Parser  # noqa: E402: it is found by the line above
+
 SHOWN_MAX = 20
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev chaos", description="real processes under real faults, checked")
+    parser = Parser(prog="chaos", description="real processes under real faults, checked")
     parser.add_argument("--minutes", type=float, default=2.0, metavar="M", help="about how long [2]")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="draws the schedule [a random one, printed]")
     parser.add_argument("--json", metavar="FILE", help="the result as JSON")
