@@ -65,7 +65,9 @@ struct Unclaimable {
 /// No row keeps others waiting (S10). One that can never be claimed is no candidate, but counted; one whose claim
 /// came to nothing although it has not changed since waits, twice as long each time; neither takes a candidate's
 /// place. An index may be behind its table for long: what a conflict showed counts for more than an older row in a
-/// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on.
+/// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on. When
+/// there is no room to remember more (a fleet that takes over ten thousands of orphans collides often), what others
+/// hold and no look has shown since is forgotten; where that does not help, claims slow down.
 /// A look that had to end before the last row is continued by the next one, so that each row is reached
 /// within a number of looks that is bounded by the number of rows.
 ///
@@ -126,6 +128,7 @@ class Planner {
     std::optional<Candidate> met;  // the lease as the conflict showed it
     bool wanted = true;            // so does the row that it showed
     bool held = false;             // or not to run, as the conflict showed it
+    bool shown = false;            // by a look, although this was known of it
     Setback setback = Setback::conflict;
     std::string why;
     unsigned times = 0;
@@ -141,6 +144,7 @@ class Planner {
   [[nodiscard]] Instant correct(Candidate& seen, Now now);
   [[nodiscard]] Instant held_until(const Struck& struck, Now now) const;
   void forget(Slot place);
+  [[nodiscard]] bool has_place_to_remember(Now now);
   void finish_look(Now now);
   void look_by(Instant at);
   [[nodiscard]] Duration soon() { return random_.between(Duration::zero(), floor_ / 2); }
@@ -173,6 +177,7 @@ class Planner {
   unsigned failures_ = 0;      // in a row
   Instant next_look_{};        // the first one at once
   Instant last_look_{};
+  Instant forgot_{};  // what others hold, for want of room
   Instant look_deadline_{};
   Instant next_batch_{};
 };
