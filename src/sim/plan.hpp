@@ -53,6 +53,11 @@ struct Plan {
   [[nodiscard]] bool clocks_keep_promise() const { return scenario != Scenario::clocks_beyond; }
   /// How far a wall clock may be from the truth.
   [[nodiscard]] Duration wall_error_most() const;
+  /// How far the rate of a monotonic clock may be from 1.
+  [[nodiscard]] double rate_error_most() const;
+  /// Whether only waiting for the skew keeps a successor away from who still believes: with a margin above the skew,
+  /// as it is by default, the margin does that alone.
+  [[nodiscard]] bool margin_is_below_skew() const { return terms.margin < terms.skew; }
 };
 
 /// Cuts to a plan, as the command line says them and as shrinking finds them.

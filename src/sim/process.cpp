@@ -11,11 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Rates of monotonic clocks: within the promise by less than what the margin covers (S4), beyond it by anything.
 NodeClock draw_clock(const World& world, Random& random) {
   const bool wrong = world.plan.on(Fault::wall_step) && random.below(2) == 0;
-  const double most = !wrong ? 0 : world.plan.clocks_keep_promise() ? 0.03 : 0.5;
-  const double rate = 1 + most * (2 * random.unit() - 1);
+  const double rate = 1 + world.plan.rate_error_most() * (2 * random.unit() - 1);
   return {wrong ? rate : 1, world.now(), Instant{} + random.between(1s, 1000h)};
 }
 
