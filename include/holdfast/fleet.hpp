@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "holdfast/error.hpp"
@@ -20,6 +21,9 @@ struct FleetOptions {
   LeaseOptions lease;
   unsigned threads = 1;  ///< loops that connections live on; the leases are kept on a loop of their own
   Duration drain_timeout = std::chrono::seconds(20);
+  /// A checkpoint rides on each renewal and costs nothing more. Asked for more often than renewals come, each is a
+  /// renewal out of turn, for connections whose numbers went on. At least 100 ms.
+  std::optional<Duration> checkpoint_every{};
   Duration sink_patience = std::chrono::seconds(30);  ///< a sink that fails longer has everything released
   /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
   /// counts as the same (a process and its group are often told together).

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/capacity.hpp"
 #include "holdfast/resource.hpp"
 #include "holdfast/types.hpp"
 
@@ -47,6 +48,7 @@ struct Report {
   std::int64_t cut = 0;                        ///< held at the end and not released
   std::map<std::string, std::int64_t> losses;  ///< by reason
   std::map<std::string, std::map<std::string, std::int64_t>> store;  ///< operations by kind, then by outcome
+  ConsumedByKind capacity;          ///< what they cost, where the store has such a thing as capacity units
   std::int64_t sink_failures = 0;   ///< times that everything was released because the sink failed
   Tally tally;                      ///< over all that was held
   std::vector<Failover> failovers;  ///< at most failovers_max, the first ones

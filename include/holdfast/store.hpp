@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/capacity.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/row.hpp"
 #include "holdfast/types.hpp"
@@ -51,6 +52,7 @@ struct QueryDue {
   std::size_t limit = 100;  ///< rows per page, at least 1
   std::string page;
   WallTime from = WallTime::min();  ///< lease_expires_at_ms not below this
+  Purpose purpose = Purpose::other;
 };
 
 struct Capabilities {
@@ -100,6 +102,8 @@ class Store {
   virtual void changes(std::function<void()> listener) = 0;
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  /// What it was asked has cost so far, by kind. Empty where the store has no such thing as capacity.
+  [[nodiscard]] virtual ConsumedByKind consumed() const { return {}; }
   virtual void close(std::function<void()> done) = 0;
 };
 

@@ -64,6 +64,9 @@ void add_worker(Setup setup) {
                "a twentieth of the lease");
   add_duration(app, "--reconcile", lease.reconcile_every, "how often to look for connections that nobody holds",
                "about a quarter of the lease");
+  add_duration(app, "--checkpoint", fleet.checkpoint_every,
+               "how often connections are checkpointed, where that is more often than they are renewed",
+               "on renewals, which costs nothing more");
   add_number(app, "--threads", settings->threads, 1, 256, "threads that connections are spread over");
   add_duration(app, "--drain-timeout", fleet.drain_timeout, "how long stopping in order may take");
   add_duration(app, "--sink-patience", fleet.sink_patience, "a sink that fails for longer has everything released");

@@ -30,6 +30,7 @@ constexpr Duration closing_limit = std::chrono::seconds(5);
 /// `timeout`, a shell, a supervisor: they tell the process and its group, and mean one stop.
 constexpr Duration same_stop = std::chrono::seconds(1);
 constexpr unsigned threads_max = 256;
+constexpr Duration checkpoint_every_min = std::chrono::milliseconds(100);
 constexpr std::size_t descriptors_spare = 20;
 constexpr std::size_t name_bytes_max = 200;
 
@@ -112,6 +113,9 @@ Result<void> Fleet::Impl::prepare() {
   if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
   if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
     return fail(Code::usage, "the drain timeout and the patience with a sink must be above zero");
+  }
+  if (options_.checkpoint_every && *options_.checkpoint_every < checkpoint_every_min) {
+    return fail(Code::usage, "checkpoints can be asked for every 100 ms at most");
   }
   const auto level = runtime::parse_log_level(options_.log_level);
   if (!level) return tl::unexpected(level.error());
@@ -265,6 +269,7 @@ void Fleet::Impl::ask_store_first(runtime::AsioLoop& control) {
   query.state = state::started;
   query.before = WallTime::max();
   query.limit = 1;
+  query.purpose = Purpose::look;
   store_->query_due(std::move(query), control.instant() + first_look_limit, [this, &control](const PageReply& reply) {
     if (over_) return;  // it is being closed
     if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
@@ -286,6 +291,9 @@ void Fleet::Impl::begin(runtime::AsioLoop& control) {
   options.max_connections = options_.max_connections;
   options.drain_timeout = options_.drain_timeout;
   options.sink_patience = options_.sink_patience;
+  if (options_.checkpoint_every && *options_.checkpoint_every < terms_.renew_every) {
+    options.checkpoint_every = *options_.checkpoint_every;
+  }
   if (sink_) {
     options.sink_failure = [this] { return sink_->failure(); };
     options.sink_failed_for_good = [this] { return sink_->failed_for_good(); };

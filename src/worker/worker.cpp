@@ -31,6 +31,18 @@ bool same(const Row& left, const Row& right, std::string_view name) {
   return a == nullptr || b == nullptr ? a == b : *a == *b;
 }
 
+Purpose purpose_of(LeaseWrite::Kind kind, bool for_its_checkpoint) {
+  switch (kind) {
+    case LeaseWrite::Kind::claim:
+      return Purpose::claim;
+    case LeaseWrite::Kind::release:
+      return Purpose::release;
+    case LeaseWrite::Kind::renew:
+      break;
+  }
+  return for_its_checkpoint ? Purpose::checkpoint : Purpose::renew;
+}
+
 bool is_for_people(const Change& change) {
   return change.attribute == attribute::status || change.attribute == attribute::status_reason;
 }
@@ -67,7 +79,7 @@ Worker::Worker(WorkerOptions options, Loop& control, std::vector<Loop*> streams,
 }
 
 Worker::~Worker() {
-  for (const TimerId timer : {timer_, sink_timer_, drain_timer_}) {
+  for (const TimerId timer : {timer_, sink_timer_, drain_timer_, checkpoint_timer_}) {
     if (timer != 0) control_.cancel(timer);
   }
   for (Place& place : places_) {
@@ -89,6 +101,7 @@ void Worker::start() {
     }));
   }
   if (options_.sink_failure) watch_sink();
+  if (options_.checkpoint_every > Duration::zero()) ask_for_checkpoints();
   pulse_.start();
   pump();
 }
@@ -193,6 +206,7 @@ void Worker::write(const Action& action) {
     std::erase_if(update.changes, [](const Change& change) { return change.attribute == attribute::released_at; });
     update.changes.push_back(Change::remove(attribute::released_at));
   }
+  update.purpose = purpose_of(lease.kind, std::exchange(at.checkpoint_asked, false));
   at.write_id = action.write_id;
   send(action.slot, action.write_id, lease.kind, action.deadline, std::move(update));
 }
@@ -288,12 +302,6 @@ void Worker::start_resource(const Action& action) {
   log_.debug(keeper_.key(action.slot) + ": taken, epoch " + std::to_string(action.epoch.value) + ", after seq " +
              std::to_string(action.last_seq));
   tidings_.took(keeper_.held());
-}
-
-void Worker::first_checkpoint(Slot slot, std::uint64_t generation) {
-  if (over_ || place(slot).generation != generation) return;
-  keeper_.renew_soon(slot, control_.now());
-  pump();
 }
 
 /// The one with the fewest residents, of those that move.
@@ -545,7 +553,7 @@ void Worker::end(Report::End how) {
   report_.cut = static_cast<std::int64_t>(keeper_.used());
   report_.ended = control_.wall();
   over_ = true;
-  for (TimerId* timer : {&timer_, &sink_timer_, &drain_timer_}) {
+  for (TimerId* timer : {&timer_, &sink_timer_, &drain_timer_, &checkpoint_timer_}) {
     if (*timer != 0) control_.cancel(std::exchange(*timer, 0));
   }
   membership_.abandon();
@@ -567,6 +575,7 @@ Report Worker::report() const {
         static_cast<std::int64_t>(counters.ended[reason]);
   }
   report.store = store_.counts();
+  report.capacity = store_.consumed();
   if (!over_) report.ended = control_.wall();
   return report;
 }

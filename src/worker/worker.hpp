@@ -32,6 +32,7 @@ struct WorkerOptions {
   std::size_t max_connections = 100;
   Duration drain_timeout = std::chrono::seconds(20);
   Duration sink_patience = std::chrono::seconds(30);
+  Duration checkpoint_every{};  ///< zero: checkpoints ride on renewals
   /// What is wrong with the place that the resources deliver to, if there is one.
   std::function<std::optional<Error>()> sink_failure;
   /// Whether that is for good: then everything is given back, and the worker ends as failed.
@@ -79,6 +80,7 @@ class Worker {
     std::size_t home = 0;          // which stream loop
     LossReason reason{};           // why it was asked to stop
     TimerId cut_timer = 0;
+    bool checkpoint_asked = false;                // the next renewal goes out of turn, for its checkpoint
     std::string status, status_reason;            // as written into the row
     std::string status_sent, status_reason_sent;  // as in the write under way
     WallTime down_since{};
@@ -104,6 +106,8 @@ class Worker {
   [[nodiscard]] std::size_t roomiest_loop() const;
   void loop_changed(std::size_t loop, LoopPulse::State state, Duration silent);
   void first_checkpoint(Slot slot, std::uint64_t generation);
+  void checkpoint_soon(Slot slot);
+  void ask_for_checkpoints();
   void note_failover(Place& place, const Action& action);
   void close_failover(Place& place, const Progress& progress);
   Place& place(Slot slot);
@@ -141,7 +145,8 @@ class Worker {
   Instant look_far_ahead_after_{};
   TimerId timer_ = 0;
   Instant armed_ = Instant::max();
-  TimerId sink_timer_ = 0, drain_timer_ = 0;
+  TimerId sink_timer_ = 0, drain_timer_ = 0, checkpoint_timer_ = 0;
+  std::uint64_t checkpoint_turn_ = 0;
   std::optional<Instant> sink_failing_since_;
   bool sink_refused_ = false;
   bool full_and_unowned_ = false;

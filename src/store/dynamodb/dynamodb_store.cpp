@@ -39,6 +39,8 @@ class DynamoDbStore final : public RequestStore {
             .has_doubles = false};
   }
 
+  [[nodiscard]] ConsumedByKind consumed() const override { return context_->caller->consumed(); }
+
  protected:
   void submit(std::shared_ptr<Operation> operation) override {
     desk_.add(operation, operation->deadline + grace, [this, operation] { expire(operation); });
