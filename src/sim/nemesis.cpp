@@ -14,7 +14,7 @@ constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejecti
                            Fault::pause,        Fault::stall,     Fault::drain,         Fault::leave,
                            Fault::join,         Fault::wall_step, Fault::upstream_down, Fault::sink_stall,
                            Fault::sink_failure, Fault::sink_full, Fault::stop_start,    Fault::edit,
-                           Fault::remove_add,   Fault::tamper};
+                           Fault::remove_add,   Fault::tamper,    Fault::throttle_burst};
 
 }  // namespace
 
@@ -88,6 +88,14 @@ bool Nemesis::strike_store(Fault fault) {
       world_.outage = false;
       if (time > world_.plan.terms.lease) world_.marks.hit(Mark::outage_outlived);
     });
+    return true;
+  }
+  if (fault == Fault::throttle_burst) {
+    if (world_.throttled_share > 0) return true;
+    world_.inject(fault);
+    world_.note(Happening::Kind::fault, -1, -1, static_cast<std::int64_t>(fault));
+    world_.throttled_share = 0.5 + 0.5 * random_.unit();
+    after(some_leases(0.05, 2), [this] { world_.throttled_share = 0; });
     return true;
   }
   if (fault == Fault::upstream_down) {
@@ -215,6 +223,7 @@ void Nemesis::rolling_restart(std::size_t place) {
 void Nemesis::make_well() {
   world_.calm = true;
   world_.outage = false;
+  world_.throttled_share = 0;
   world_.upstreams_down = false;
   bury();
   for (std::size_t place = 0; place < processes_.size(); ++place) {

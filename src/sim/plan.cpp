@@ -61,6 +61,8 @@ constexpr std::array<Range, faults_count> ranges{{
     {Fault::edit, 5, 100},
     {Fault::remove_add, 2, 50},
     {Fault::tamper, 1, 10},
+    {Fault::throttle_burst, 1, 10},
+    {Fault::unprocessed, 0.01, 0.5},
 }};
 
 constexpr std::initializer_list<Fault> network{Fault::throttled,    Fault::request_lost,   Fault::reply_lost,

@@ -226,7 +226,8 @@ Fate Process::judge(const store::Request& request) {
     return fate;
   }
   if (world_.calm) return fate;
-  if (world_.strikes(Fault::throttled, random_)) {
+  const bool in_burst = world_.throttled_share > 0 && random_.unit() < world_.throttled_share;
+  if (in_burst || world_.strikes(Fault::throttled, random_)) {
     fate.kind = Fate::Kind::throttled;
     return fate;
   }
@@ -244,6 +245,9 @@ Fate Process::judge(const store::Request& request) {
   fate.answer_lost = world_.strikes(Fault::reply_lost, random_);
   if (world_.strikes(Fault::slow_request, random_)) fate.there = random_.between(latency, lease * 3);
   if (world_.strikes(Fault::slow_reply, random_)) fate.back = random_.between(latency, lease * 3);
+  if (std::holds_alternative<store::BatchGet>(request) && world_.strikes(Fault::unprocessed, random_)) {
+    fate.goes = 2 + random_.below(3);
+  }
   if (!std::holds_alternative<Update>(request)) return fate;
   if (world_.strikes(Fault::duplicate, random_)) fate.again = random_.between(0ms, latency * 4);
   if (world_.strikes(Fault::late_duplicate, random_)) fate.again = random_.between(latency, lease * 3);

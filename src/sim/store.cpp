@@ -18,7 +18,8 @@ struct SimStore::Flight {
   SimStore* store = nullptr;             // null: it has died, or this was answered
   std::list<FlightPtr>::iterator place;  // in the store's list, while there is one
   TimerId deadline = 0;
-  Answer answer;  // on its way back
+  Answer answer;   // on its way back
+  RowsReply rows;  // of a batch that is read in several goes: those of the earlier ones
 
   [[nodiscard]] Answer broken(const char* why) const {
     return operation->failure(Outcome::unknown, {Code::unavailable, why});
@@ -100,6 +101,9 @@ void SimStore::arrive(const FlightPtr& flight) {
       break;
   }
   if (!flight->reaches_the_table()) return;
+  if (fate.goes > 1 && std::holds_alternative<store::BatchGet>(flight->operation->request)) {
+    return read_in_goes(flight, 0);
+  }
   if (fate.again) flight->world->call_after(*fate.again, [flight] { arrive_again(flight); });
   Answer answer = flight->carry_out(false);
   if (fate.answer_lost) return;
@@ -109,6 +113,25 @@ void SimStore::arrive(const FlightPtr& flight) {
 
 void SimStore::arrive_again(const FlightPtr& flight) {
   if (flight->reaches_the_table()) (void)flight->carry_out(true);
+}
+
+/// DynamoDB's UnprocessedKeys: each go reads its part of the rows as they are then, so that together they are of no
+/// one moment. Between two of them the answer travels, and the rest of the request.
+void SimStore::read_in_goes(const FlightPtr& flight, std::size_t done) {
+  if (!flight->reaches_the_table()) return;
+  const auto& keys = std::get<store::BatchGet>(flight->operation->request).keys;
+  const std::size_t goes = flight->fate.goes;
+  const auto place = [&](std::size_t go) { return static_cast<std::ptrdiff_t>(keys.size() * go / goes); };
+  store::BatchGet part{{keys.begin() + place(done), keys.begin() + place(done + 1)}};
+  auto read = std::get<RowsReply>(flight->table->execute(std::move(part), flight->origin, flight->world->now()));
+  for (Row& row : read.value) flight->rows.value.push_back(std::move(row));
+  if (done + 1 < goes) {
+    flight->world->call_after(flight->fate.back + flight->fate.there,
+                              [flight, done] { read_in_goes(flight, done + 1); });
+    return;
+  }
+  flight->rows.outcome = Outcome::applied;
+  send_back(flight, std::move(flight->rows));
 }
 
 void SimStore::send_back(const FlightPtr& flight, Answer&& answer) {

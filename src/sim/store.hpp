@@ -27,6 +27,7 @@ struct Fate {
   bool answer_lost = false;         ///< carried out, but nobody says so
   bool answer_broken = false;       ///< carried out, but the answer says nothing (5xx)
   std::optional<Duration> again{};  ///< it arrives once more, so long after it did
+  std::size_t goes = 1;  ///< a BatchGet is carried out in so many: what one leaves unprocessed is asked for again
 };
 
 /// One process's way to the table: a network in which everything can happen that the contract allows. Deadlines and
@@ -61,6 +62,7 @@ class SimStore final : public store::RequestStore {
   using FlightPtr = std::shared_ptr<Flight>;
   static void arrive(const FlightPtr& flight);
   static void arrive_again(const FlightPtr& flight);
+  static void read_in_goes(const FlightPtr& flight, std::size_t done);
   static void send_back(const FlightPtr& flight, store::Answer&& answer);
   void finish(Flight& flight, store::Answer&& answer);
 

@@ -56,6 +56,34 @@ TEST_F(SimStoreFaults, without_a_fault_it_is_carried_out_and_answered) {
   EXPECT_EQ(reply->outcome, Outcome::applied);
 }
 
+TEST_F(SimStoreFaults, a_batch_with_unprocessed_keys_is_read_in_goes_and_is_of_no_one_moment) {
+  const auto put = [this](const char* key, std::int64_t value) {
+    (void)table->memory().execute(Update{key, {Change::set("x", value)}, {}}, WallTime{});
+  };
+  for (const char* key : {"a", "b", "c"}) put(key, 1);
+  fate = {.there = 10ms, .back = 10ms, .goes = 2};
+  std::optional<RowsReply> got;
+  store->batch_get({"a", "b", "c"}, own.instant() + 1s, [&](RowsReply rows) { got = std::move(rows); });
+  run(15ms);  // the first go has been at the table
+  for (const char* key : {"a", "b", "c"}) put(key, 2);
+  run(25ms);
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->outcome, Outcome::applied);
+  std::vector<std::int64_t> values;
+  for (const Row& row : got->value) values.push_back(row.number("x"));
+  EXPECT_EQ(values, (std::vector<std::int64_t>{1, 2, 2}));
+}
+
+TEST_F(SimStoreFaults, a_batch_whose_goes_take_longer_than_its_deadline_is_unknown) {
+  fate = {.there = 300ms, .back = 300ms, .goes = 4};
+  std::optional<RowsReply> got;
+  store->batch_get({"a", "b", "c", "d"}, own.instant() + 1s, [&](RowsReply rows) { got = std::move(rows); });
+  run(1001ms);
+  ASSERT_TRUE(got.has_value());
+  EXPECT_EQ(got->outcome, Outcome::unknown);
+  run(5s);
+}
+
 TEST_F(SimStoreFaults, a_lost_request_does_nothing_and_is_unknown_at_its_deadline) {
   fate.kind = Fate::Kind::lost;
   add_one();
