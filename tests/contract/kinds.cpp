@@ -62,18 +62,20 @@ class OnDynamoDb final : public Table {
       : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {}
 
   std::unique_ptr<Store> open(Loop& loop) override {
-    auto caller = std::make_unique<Connection>(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint());
-    return store::dynamodb::make_dynamodb_store(store::dynamodb::parse_table_url(url_).value(), std::move(caller),
-                                                loop);
+    auto& asio = dynamic_cast<runtime::AsioLoop&>(loop);
+    return store::dynamodb::make_dynamodb_store(
+        store::dynamodb::parse_table_url(url_).value(),
+        std::make_unique<Connection>(asio, server_.endpoint(), store::dynamodb::ClientOptions{}.target), loop,
+        std::make_unique<Connection>(asio, server_.endpoint(), store::dynamodb::streams_target));
   }
 
  private:
   struct Connection final : store::dynamodb::Caller {
-    Connection(runtime::AsioLoop& loop, const std::string& endpoint)
+    Connection(runtime::AsioLoop& loop, const std::string& endpoint, const std::string& target)
         : transport(loop),
           credentials(store::dynamodb::fixed_credentials(loop, {"test", "test", "", {}, "test"})),
           client(loop, transport, *credentials, std::make_shared<store::dynamodb::RetryBudget>(),
-                 {.endpoint = endpoint, .region = "us-east-1"}) {}
+                 {.endpoint = endpoint, .region = "us-east-1", .target = target}) {}
     void call(store::dynamodb::Call call, Instant deadline,
               std::function<void(store::dynamodb::CallReply)> handler) override {
       client.call(std::move(call), deadline, std::move(handler));
@@ -99,7 +101,7 @@ std::vector<Kind> all_kinds() {
       {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
-      {"dynamodb_local", [] { return on_dynamodb_local(""); }},
+      {"dynamodb_local", [] { return on_dynamodb_local("?stream=on"); }},
       {"dynamodb_local_renamed", [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want"); }},
       {"dynalite", [] { return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::dynalite, ""); }},
   };
