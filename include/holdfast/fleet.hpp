@@ -28,8 +28,12 @@ struct FleetOptions {
   /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
   /// counts as the same (a process and its group are often told together).
   bool handle_signals = true;
-  std::string report_file;         ///< JSON, written at the end, by rename; empty: none. Tried at the start
-  std::string address;             ///< shown in the worker's row, for people
+  std::string report_file;  ///< JSON, written at the end, by rename; empty: none. Tried at the start
+  /// `ADDRESS:PORT` (an IP address; port 0: a free one) at which other workers reach this one, by UDP. Where
+  /// following the store's changes is for one worker (DynamoDB), those that have this take turns in it and tell each
+  /// other, so that what becomes free is taken within a second; empty: this one only looks at its usual pace.
+  std::string advertise;
+  std::string poke_listen;         ///< `ADDRESS:PORT` to listen on for that, where it is another; empty: the same
   std::string log_level = "info";  ///< debug, info, warning, error, off; to standard error
 };
 

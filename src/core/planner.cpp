@@ -167,14 +167,18 @@ void Planner::failed(Now now) {
   const Duration bound =
       std::min(4 * terms_.reconcile_every, terms_.reconcile_every / 2 * (std::int64_t{1} << std::min(failures_, 8U)));
   ++failures_;
-  next_look_ = now.instant + std::max(floor_, random_.between(Duration::zero(), bound));
+  const Duration wait = random_.between(Duration::zero(), bound);
+  next_look_ = now.instant + std::max(floor_, wait);
+  // With the same jitter, but not deaf for longer than somebody's lease would have lasted.
+  const Duration deaf_most = std::min(terms_.reconcile_every, terms_.lease / 2);
+  poke_from_ = now.instant + wait / std::max<std::int64_t>(1, bound / deaf_most);
 }
 
 void Planner::poke(Now now) {
   if (looking_) {
     poked_ = true;
-  } else if (failures_ == 0) {
-    look_by(now.instant + soon());
+  } else {
+    look_by(failures_ == 0 ? now.instant + soon() : std::max(now.instant, poke_from_));
   }
 }
 

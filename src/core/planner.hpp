@@ -86,7 +86,8 @@ class Planner {
   bool saw(std::span<const Row> rows, bool more, Now now);
   /// The look under way failed: next one after an exponential, fully jittered delay of at most 4R (F15).
   void failed(Now now);
-  /// Rows may have changed: look soon, but not more often than floor(), and not into a store that fails.
+  /// Rows may have changed: look soon, but not more often than floor(). Into a store that fails later, by the jitter
+  /// of failed(), but within R or half a lease.
   void poke(Now now);
 
   /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
@@ -175,6 +176,7 @@ class Planner {
   std::size_t left_in_batch_ = 0;
   std::size_t conflicts_ = 0;  // since the latest look
   unsigned failures_ = 0;      // in a row
+  Instant poke_from_{};        // failing: pokes bring no look before
   Instant next_look_{};        // the first one at once
   Instant last_look_{};
   Instant forgot_{};  // what others hold, for want of room

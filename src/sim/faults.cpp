@@ -9,7 +9,8 @@ constexpr std::array<std::string_view, faults_count> names{
     "stall",          "drain",        "leave",      "join",           "wall_step",    "refusal",    "never_opens",
     "drop",           "mute",         "garbage",    "repeat",         "gap",          "move_back",  "forget",
     "upstream_down",  "sink_slow",    "sink_stall", "sink_failure",   "sink_full",    "stubborn",   "stop_start",
-    "edit",           "remove_add",   "tamper",     "throttle_burst", "unprocessed"};
+    "edit",           "remove_add",   "tamper",     "throttle_burst", "unprocessed",
+    "stream_slow",    "stream_trimmed", "poke_lost", "stream_off"};
 
 }  // namespace
 

@@ -13,8 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, scenarios_count> names{
-    "steady", "crashes",       "rolling",       "drain",     "outage", "churn",
-    "plain",  "clocks_within", "clocks_beyond", "upstreams", "sinks",  "swarm"};
+    "steady",        "crashes",       "rolling",   "drain", "outage", "churn",   "plain",
+    "clocks_within", "clocks_beyond", "upstreams", "sinks", "swarm",  "reactive"};
 
 struct Range {
   Fault fault;
@@ -63,6 +63,10 @@ constexpr std::array<Range, faults_count> ranges{{
     {Fault::tamper, 1, 10},
     {Fault::throttle_burst, 1, 10},
     {Fault::unprocessed, 0.01, 0.5},
+    {Fault::stream_slow, 0.01, 0.3},
+    {Fault::stream_trimmed, 0.01, 0.3},
+    {Fault::poke_lost, 0.01, 0.7},
+    {Fault::stream_off, 1, 6},
 }};
 
 constexpr std::initializer_list<Fault> network{Fault::throttled,    Fault::request_lost,   Fault::reply_lost,
@@ -94,6 +98,9 @@ std::vector<Fault> own_faults(Scenario scenario) {
       return {Fault::refusal, Fault::drop, Fault::repeat, Fault::gap};
     case Scenario::sinks:
       return {Fault::sink_slow, Fault::sink_stall, Fault::sink_failure, Fault::sink_full};
+    case Scenario::reactive:
+      return {Fault::stream_slow, Fault::stream_trimmed, Fault::poke_lost, Fault::stream_off,
+              Fault::crash,       Fault::drain,          Fault::stop_start};
   }
   return {};
 }
@@ -107,6 +114,7 @@ void draw_faults(Plan& plan, Random& random) {
   const bool quiet = plan.scenario == Scenario::steady;
   const double chance = plan.scenario == Scenario::swarm ? 0.1 + 0.5 * random.unit() : 0.15;
   for (const Range& range : ranges) {
+    if (range.fault >= Fault::stream_slow) continue;  // of `reactive` only, which always has them
     const double rate = spread(random, range.low, range.high);
     const bool is_network = std::find(network.begin(), network.end(), range.fault) != network.end();
     const bool drawn = random.unit() < (is_network ? std::max(chance, 0.35) : chance);
@@ -179,13 +187,18 @@ Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts&
   Random random(seed_of(seed, "plan"));
   Plan plan;
   plan.seed = seed;
-  const auto drawn = static_cast<Scenario>(random.below(scenarios_count));
+  // `reactive` was there last: drawn by itself, it takes a part of all seeds and leaves the others as they were.
+  auto drawn = static_cast<Scenario>(random.below(scenarios_count - 1));
+  if (Random(seed_of(seed, "reactive")).below(scenarios_count) == 0) drawn = Scenario::reactive;
   plan.scenario = scenario.value_or(drawn);
+  plan.stream = plan.scenario == Scenario::reactive;
 
   LeaseOptions lease;
   lease.lease = pick(random, {3s, 10s, 20s, 20s, 60s});
   if (cuts.lease) lease.lease = *cuts.lease;
   draw_margin(lease, seed, plan.scenario == Scenario::plain);
+  // So rare that what is taken within seconds was not found by looking.
+  if (plan.stream) lease.reconcile_every = 4 * lease.lease;
   plan.terms = make_terms(lease).value();
   plan.duration = plan.terms.lease * static_cast<std::int64_t>(20 + random.below(60));
   plan.processes = 2 + random.below(5);
@@ -202,6 +215,7 @@ Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts&
   plan.capacity = random.below(3) == 0 ? share + 1 : plan.connections + 10;
   if (cuts.processes) plan.processes = *cuts.processes;
   if (cuts.connections) plan.connections = *cuts.connections;
+  if (plan.stream) plan.capacity = plan.connections + 10;
   if (cuts.processes || cuts.connections) plan.capacity = std::max(plan.capacity, plan.connections);
   if (cuts.duration) plan.duration = *cuts.duration;
 

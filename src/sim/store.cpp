@@ -33,34 +33,42 @@ struct SimStore::Flight {
 };
 
 SimStore::SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks,
-                   bool feed)
+                   bool feed, SimStream* stream)
     : RequestStore(own),
       table_(std::move(table)),
       own_(own),
       world_(world),
       process_(process),
-      hooks_(std::make_shared<const Hooks>(std::move(hooks))) {
-  if (!feed) return;
+      hooks_(std::make_shared<const Hooks>(std::move(hooks))),
+      stream_(stream) {
+  if (!feed && stream_ == nullptr) return;
   feed_ = std::make_shared<store::ChangeFeed>(own);
+  if (stream_ != nullptr) return;
   table_->memory().subscribe(*feed_);
 }
 
 SimStore::~SimStore() {
-  if (feed_) table_->memory().unsubscribe(*feed_);
+  if (feed_ && stream_ == nullptr) table_->memory().unsubscribe(*feed_);
   for (const FlightPtr& flight : flights_) {
     own_.cancel(flight->deadline);
     flight->store = nullptr;
   }
 }
 
-void SimStore::changes(std::function<void()> listener) {
-  if (feed_) feed_->listen(std::move(listener));
+void SimStore::changes(ChangeListener listener) {
+  if (!feed_) return;
+  const bool ends = listener == nullptr;
+  feed_->listen(std::move(listener));
+  if (stream_ == nullptr) return;
+  reader_ = ends ? nullptr : stream_->read(feed_, hooks_->reachable);
 }
 
 Capabilities SimStore::capabilities() const {
   return {.name = "simulated",
           .transactions = true,
-          .changes = feed_ != nullptr,
+          .changes = stream_ != nullptr ? stream_->on() : feed_ != nullptr,
+          .changes_need_reader = stream_ != nullptr,
+          .no_changes = stream_ != nullptr && !stream_->on() ? "the stream is off" : "",
           .index_is_consistent = !table_->index_lags(),
           .returns_row_on_conflict = true};
 }
@@ -157,6 +165,7 @@ void SimStore::finish(Flight& flight, Answer&& answer) {
 
 void SimStore::shut(std::function<void()> done) {
   if (feed_) feed_->listen(nullptr);
+  reader_.reset();
   own_.post([this, done = std::move(done)] {
     while (!flights_.empty()) {
       Flight& flight = *flights_.front();

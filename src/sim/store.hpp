@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/stream.hpp"
 #include "sim/table.hpp"
 #include "store/change_feed.hpp"
 #include "store/request_store.hpp"
@@ -44,12 +45,14 @@ class SimStore final : public store::RequestStore {
   };
 
   /// Both loops must outlive it; the world's must outlive what is under way.
-  SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks, bool feed);
+  /// `feed`: tells of all changes itself; `stream`: reads them from there, as few should at once.
+  SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks, bool feed,
+           SimStream* stream = nullptr);
   ~SimStore() override;
   SimStore(const SimStore&) = delete;
   SimStore& operator=(const SimStore&) = delete;
 
-  void changes(std::function<void()> listener) override;
+  void changes(ChangeListener listener) override;
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::size_t pending() const { return flights_.size(); }
 
@@ -71,8 +74,10 @@ class SimStore final : public store::RequestStore {
   Loop& world_;
   const std::int16_t process_;
   const std::shared_ptr<const Hooks> hooks_;
+  SimStream* const stream_;
   std::shared_ptr<store::ChangeFeed> feed_;  // null: tells of no changes
-  std::list<FlightPtr> flights_;             // not answered yet, in the order in which they were asked
+  std::shared_ptr<SimStream::Reader> reader_;
+  std::list<FlightPtr> flights_;  // not answered yet, in the order in which they were asked
 };
 
 }  // namespace holdfast::sim

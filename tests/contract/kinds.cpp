@@ -80,7 +80,7 @@ std::vector<Kind> all_kinds() {
       {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
-      {"dynamodb_local", [] { return on_dynamodb_local(""); }},
+      {"dynamodb_local", [] { return on_dynamodb_local("?stream=on"); }},
       {"dynamodb_local_renamed", [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want"); }},
       {"dynalite", [] { return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::dynalite, ""); }},
   };

@@ -14,11 +14,12 @@ namespace holdfast::test {
 
 /// A client with all that it stands on, for a server of tests: any credentials will do there.
 struct DynamoDbConnection final : store::dynamodb::Caller {
-  DynamoDbConnection(runtime::AsioLoop& loop, const std::string& endpoint, store::dynamodb::RetryOptions retry)
+  DynamoDbConnection(runtime::AsioLoop& loop, const std::string& endpoint, store::dynamodb::RetryOptions retry,
+                     const std::string& target = store::dynamodb::ClientOptions{}.target)
       : transport(loop),
         credentials(store::dynamodb::fixed_credentials(loop, {"test", "test", "", {}, "test"})),
         client(loop, transport, *credentials, std::make_shared<store::dynamodb::RetryBudget>(),
-               {.endpoint = endpoint, .region = "us-east-1", .retry = retry}) {}
+               {.endpoint = endpoint, .region = "us-east-1", .target = target, .retry = retry}) {}
   void call(store::dynamodb::Call call, Instant deadline,
             std::function<void(store::dynamodb::CallReply)> handler) override {
     client.call(std::move(call), deadline, std::move(handler));
@@ -32,8 +33,9 @@ struct DynamoDbConnection final : store::dynamodb::Caller {
 /// The store of `url` ("dynamodb://TABLE?…") on the server, or the proxy, at `endpoint`.
 inline std::unique_ptr<Store> open_dynamodb(runtime::AsioLoop& loop, const std::string& endpoint,
                                             const std::string& url, store::dynamodb::RetryOptions retry = {}) {
-  return store::dynamodb::make_dynamodb_store(store::dynamodb::parse_table_url(url).value(),
-                                              std::make_unique<DynamoDbConnection>(loop, endpoint, retry), loop);
+  return store::dynamodb::make_dynamodb_store(
+      store::dynamodb::parse_table_url(url).value(), std::make_unique<DynamoDbConnection>(loop, endpoint, retry), loop,
+      std::make_unique<DynamoDbConnection>(loop, endpoint, retry, store::dynamodb::streams_target));
 }
 
 }  // namespace holdfast::test
