@@ -14,8 +14,8 @@
 namespace holdfast {
 
 struct FleetOptions {
-  std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH
-  bool make_table = true;                    ///< where it is not there yet; false: run() then refuses
+  std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION
+  bool make_table = true;                    ///< a SQLite file that is not there yet; false: run() then refuses
   std::string id;                            ///< this worker's name; empty: host name and process id
   std::size_t max_connections = 100;
   LeaseOptions lease;
@@ -70,8 +70,8 @@ class Fleet {
   void holds(ResourceFactory factory);
 
   /// Works until drained. An error only where it could not start, or ended by an unexpected error: print its
-  /// `detail`, one line that says what to do. How well it ended is in the report. Makes the table first where it is
-  /// missing (unless told not to), but never a folder. Once.
+  /// `detail`, one line that says what to do. How well it ended is in the report. Makes a SQLite file first where
+  /// it is missing (unless told not to), but never a folder, nor a table of DynamoDB: 'holdfast init' does. Once.
   [[nodiscard]] Result<Report> run();
 
   /// Begins to stop: claims nothing more, ends what it holds in order, gives it back. run() then returns.

@@ -11,10 +11,12 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/http_client.hpp"
 #include "runtime/log.hpp"
 #include "runtime/shortage.hpp"
 #include "runtime/signals.hpp"
 #include "sink/make_sink.hpp"
+#include "store/open.hpp"
 #include "worker/one_line.hpp"
 #include "worker/report.hpp"
 #include "worker/stream_loops.hpp"
@@ -74,6 +76,7 @@ class Fleet::Impl {
   void run_control(runtime::AsioLoop& control);
   Result<void> work(runtime::AsioLoop& control);
   void signalled(runtime::AsioLoop& control);
+  [[nodiscard]] bool makes_table() const;
   void make_table(runtime::AsioLoop& control);
   void ask_store_first(runtime::AsioLoop& control);
   void refuse(runtime::AsioLoop& control, const Error& error);
@@ -131,7 +134,8 @@ Result<void> Fleet::Impl::prepare() {
 }
 
 Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
-  auto store = open_store(options_.store, control);
+  auto store = store::open_store(options_.store, control,
+                                 [&control] { return std::make_unique<runtime::HttpClient>(control); });
   if (!store) return tl::unexpected(store.error());
   store_ = *std::move(store);
   if (!options_.advertise.empty()) {
@@ -230,7 +234,7 @@ void Fleet::Impl::run_control(runtime::AsioLoop& control) {
     if (options_.handle_signals) {
       signals_.emplace(control, [this, &control](int) { signalled(control); });
     }
-    control.post([this, &control] { options_.make_table ? make_table(control) : ask_store_first(control); });
+    control.post([this, &control] { makes_table() ? make_table(control) : ask_store_first(control); });
     control.run();
   } catch (const std::exception& thrown) {
     failed(words_of(thrown, "the control loop ended by an unexpected error: "));
@@ -259,7 +263,12 @@ void Fleet::Impl::refuse(runtime::AsioLoop& control, const Error& error) {
   control.stop();
 }
 
-/// So that the first worker on a fresh machine needs no other command before it.
+/// So that the first worker on a fresh machine needs no other command before it. A table that costs money, and that
+/// workers have no permission to make, is made by 'holdfast init' alone.
+bool Fleet::Impl::makes_table() const {
+  return options_.make_table && !store::is_remote(options_.store);
+}
+
 void Fleet::Impl::make_table(runtime::AsioLoop& control) {
   store_->initialize(control.instant() + first_look_limit, [this, &control](const Reply<std::string>& reply) {
     if (over_) return;  // it is being closed

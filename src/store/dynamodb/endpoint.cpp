@@ -159,7 +159,7 @@ Result<Endpoint> choose(const std::string& service, const EndpointWish& wish, co
                                  service + "-fips." + region.value + "." +
                                  std::string(domain_of_region(region.value)));
   url = "https://" + service + "." + region.value + "." + std::string(domain_of_region(region.value));
-  return Endpoint{url, region.value, "region " + region.value, region.from};
+  return Endpoint{url, region.value, "region " + region.value, region.from, true};
 }
 
 }  // namespace

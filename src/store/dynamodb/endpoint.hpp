@@ -26,8 +26,9 @@ struct HttpUrl {
 struct Endpoint {
   std::string url;  ///< without a slash at its end
   std::string region;
-  std::string url_from;     ///< "AWS_ENDPOINT_URL", "region eu-west-1"
-  std::string region_from;  ///< "AWS_REGION", "profile dev"
+  std::string url_from;       ///< "AWS_ENDPOINT_URL", "region eu-west-1"
+  std::string region_from;    ///< "AWS_REGION", "profile dev"
+  bool is_of_region = false;  ///< nobody names an endpoint: the URL is AWS's own for the region
 };
 
 /// What the store's URL says; empty: nothing.
