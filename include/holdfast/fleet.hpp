@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "holdfast/error.hpp"
@@ -20,12 +21,19 @@ struct FleetOptions {
   LeaseOptions lease;
   unsigned threads = 1;  ///< loops that connections live on; the leases are kept on a loop of their own
   Duration drain_timeout = std::chrono::seconds(20);
+  /// A checkpoint rides on each renewal and costs nothing more. Asked for more often than renewals come, each is a
+  /// renewal out of turn, for connections whose numbers went on. At least 100 ms.
+  std::optional<Duration> checkpoint_every{};
   Duration sink_patience = std::chrono::seconds(30);  ///< a sink that fails longer has everything released
   /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
   /// counts as the same (a process and its group are often told together).
   bool handle_signals = true;
-  std::string report_file;         ///< JSON, written at the end, by rename; empty: none. Tried at the start
-  std::string address;             ///< shown in the worker's row, for people
+  std::string report_file;  ///< JSON, written at the end, by rename; empty: none. Tried at the start
+  /// `ADDRESS:PORT` (an IP address; port 0: a free one) at which other workers reach this one, by UDP. Where
+  /// following the store's changes is for one worker (DynamoDB), those that have this take turns in it and tell each
+  /// other, so that what becomes free is taken within a second; empty: this one only looks at its usual pace.
+  std::string advertise;
+  std::string poke_listen;         ///< `ADDRESS:PORT` to listen on for that, where it is another; empty: the same
   std::string log_level = "info";  ///< debug, info, warning, error, off; to standard error
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/capacity.hpp"
 #include "holdfast/row.hpp"
 
 namespace holdfast {
@@ -57,6 +58,7 @@ struct Update {
   std::string key;
   std::vector<Change> changes;
   Condition condition;
+  Purpose purpose = Purpose::other;
   bool operator==(const Update&) const = default;
 };
 

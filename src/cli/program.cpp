@@ -69,6 +69,7 @@ Program::Program() {
   add_conn_release(conn_setup);
   add_conn_import(conn_setup);
   add_worker(setup);
+  add_cost(setup);
   add_feed(setup);
   add_demo(setup);
 }

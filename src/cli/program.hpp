@@ -35,6 +35,7 @@ void add_conn_rm(Setup setup);
 void add_conn_release(Setup setup);
 void add_conn_import(Setup setup);
 void add_worker(Setup setup);
+void add_cost(Setup setup);
 void add_feed(Setup setup);
 void add_demo(Setup setup);
 

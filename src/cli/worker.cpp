@@ -64,11 +64,17 @@ void add_worker(Setup setup) {
                "a twentieth of the lease");
   add_duration(app, "--reconcile", lease.reconcile_every, "how often to look for connections that nobody holds",
                "about a quarter of the lease");
+  add_duration(app, "--checkpoint", fleet.checkpoint_every,
+               "how often connections are checkpointed, where that is more often than they are renewed",
+               "on renewals, which costs nothing more");
   add_number(app, "--threads", settings->threads, 1, 256, "threads that connections are spread over");
   add_duration(app, "--drain-timeout", fleet.drain_timeout, "how long stopping in order may take");
   add_duration(app, "--sink-patience", fleet.sink_patience, "a sink that fails for longer has everything released");
   add_text(app, "--report", "FILE", fleet.report_file, "where to write what it did, as JSON, at its end");
-  add_text(app, "--address", "TEXT", fleet.address, "shown in the worker's row, for people");
+  add_text(app, "--advertise", "ADDRESS:PORT", fleet.advertise,
+           "where other workers reach this one by UDP, to say that something became free; see docs/architecture.md");
+  add_text(app, "--poke-listen", "ADDRESS:PORT", fleet.poke_listen,
+           "where it listens for that, if elsewhere than advertised");
   add_text(app, "--log-level", "LEVEL", fleet.log_level, "debug, info, warning, error or off; to standard error");
 }
 

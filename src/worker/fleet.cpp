@@ -20,6 +20,7 @@
 #include "worker/one_line.hpp"
 #include "worker/report.hpp"
 #include "worker/stream_loops.hpp"
+#include "worker/udp_pokes.hpp"
 #include "worker/worker.hpp"
 
 namespace holdfast {
@@ -32,6 +33,7 @@ constexpr Duration closing_limit = std::chrono::seconds(5);
 /// `timeout`, a shell, a supervisor: they tell the process and its group, and mean one stop.
 constexpr Duration same_stop = std::chrono::seconds(1);
 constexpr unsigned threads_max = 256;
+constexpr Duration checkpoint_every_min = std::chrono::milliseconds(100);
 constexpr std::size_t descriptors_spare = 20;
 constexpr std::size_t name_bytes_max = 200;
 
@@ -88,6 +90,7 @@ class Fleet::Impl {
   std::string incarnation_;
   std::optional<runtime::Log> log_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<worker::UdpPokes> pokes_;  // null: none
   std::optional<worker::StreamLoops> streams_;
   std::unique_ptr<Worker> worker_;
   std::optional<runtime::Signals> signals_;
@@ -110,11 +113,14 @@ Result<void> Fleet::Impl::prepare() {
   }
   if (options_.id.empty()) options_.id = runtime::host_and_process();
   if (auto good = check_name(options_.id); !good) return good;
-  options_.address = worker::one_line(options_.address, name_bytes_max);
+  if (auto good = worker::UdpPokes::check(options_.advertise, options_.poke_listen); !good) return good;
   if (options_.threads < 1 || options_.threads > threads_max) return fail(Code::usage, "threads must be 1 to 256");
   if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
   if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
     return fail(Code::usage, "the drain timeout and the patience with a sink must be above zero");
+  }
+  if (options_.checkpoint_every && *options_.checkpoint_every < checkpoint_every_min) {
+    return fail(Code::usage, "checkpoints can be asked for every 100 ms at most");
   }
   const auto level = runtime::parse_log_level(options_.log_level);
   if (!level) return tl::unexpected(level.error());
@@ -132,6 +138,11 @@ Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
                                  [&control] { return std::make_unique<runtime::HttpClient>(control); });
   if (!store) return tl::unexpected(store.error());
   store_ = *std::move(store);
+  if (!options_.advertise.empty()) {
+    auto pokes = worker::UdpPokes::open(control, options_.advertise, options_.poke_listen);
+    if (!pokes) return tl::unexpected(pokes.error());
+    pokes_ = *std::move(pokes);
+  }
   if (!options_.report_file.empty()) {
     if (auto tried = worker::try_report(options_.report_file); !tried) return tried;
   }
@@ -177,6 +188,7 @@ Result<Report> Fleet::Impl::run() {
   if (outcome) outcome = work(control);
   const bool began = worker_ != nullptr;
   const Report report = finish();
+  pokes_.reset();  // before its loop
   if (sink_) sink_->close(report.end == Report::End::drained ? closing_limit : std::chrono::seconds(1));
   streams_.reset();  // after the sink, whose thread tells them of its progress
   if (store_) close_store(control);
@@ -274,6 +286,7 @@ void Fleet::Impl::ask_store_first(runtime::AsioLoop& control) {
   query.state = state::started;
   query.before = WallTime::max();
   query.limit = 1;
+  query.purpose = Purpose::look;
   store_->query_due(std::move(query), control.instant() + first_look_limit, [this, &control](const PageReply& reply) {
     if (over_) return;  // it is being closed
     if (reply.outcome == Outcome::rejected) return refuse(control, reply.error);
@@ -290,11 +303,15 @@ void Fleet::Impl::begin(runtime::AsioLoop& control) {
   worker::WorkerOptions options;
   options.name = options_.id;
   options.incarnation = incarnation_;
-  options.address = options_.address;
+  options.pokes = pokes_.get();
+  options.poke_token = Attempt{runtime::random_seed(), runtime::random_seed()}.to_string();
   options.terms = terms_;
   options.max_connections = options_.max_connections;
   options.drain_timeout = options_.drain_timeout;
   options.sink_patience = options_.sink_patience;
+  if (options_.checkpoint_every && *options_.checkpoint_every < terms_.renew_every) {
+    options.checkpoint_every = *options_.checkpoint_every;
+  }
   if (sink_) {
     options.sink_failure = [this] { return sink_->failure(); };
     options.sink_failed_for_good = [this] { return sink_->failed_for_good(); };

@@ -60,6 +60,7 @@ void Membership::schedule(Duration delay) {
 
 void Membership::send(Update update, Instant deadline, std::function<void(RowReply)> then) {
   in_flight_ = true;
+  update.purpose = Purpose::session;
   store_.update(std::move(update), deadline,
                 [this, alive = std::weak_ptr<bool>(alive_), then = std::move(then)](RowReply reply) {
                   if (alive.expired()) return;

@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -80,6 +81,33 @@ json::object to_object(const Tally& tally) {
           {"reconnects", tally.reconnects}};
 }
 
+json::object to_object(const Consumed& consumed, double seconds) {
+  const auto per_second = [seconds](double units) { return seconds > 0 ? units / seconds : 0.0; };
+  return {{"requests", consumed.requests},
+          {"attempts", consumed.attempts},
+          {"throttled", consumed.throttled},
+          {"counted", consumed.counted},
+          {"table_write_units", consumed.table_write_units},
+          {"index_write_units", consumed.index_write_units},
+          {"table_read_units", consumed.table_read_units},
+          {"index_read_units", consumed.index_read_units},
+          {"write_units_per_second", per_second(consumed.write_units())},
+          {"read_units_per_second", per_second(consumed.read_units())}};
+}
+
+/// Null where the store has no such thing.
+json::value capacity(const Report& report) {
+  if (report.capacity.empty()) return nullptr;
+  const double seconds = std::chrono::duration<double>(report.ended - report.started).count();
+  Consumed total;
+  json::object kinds;
+  for (const auto& [kind, consumed] : report.capacity) {
+    kinds[kind] = to_object(consumed, seconds);
+    total += consumed;
+  }
+  return json::object{{"kinds", std::move(kinds)}, {"total", to_object(total, seconds)}};
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -102,6 +130,11 @@ std::string to_json(const Report& report) {
                               {"cut", report.cut},
                               {"losses", counts(report.losses)}}},
       {"store", std::move(store)},
+      {"capacity", capacity(report)},
+      {"changes", json::object{{"read", report.changes_read},
+                               {"pokes_sent", report.pokes_sent},
+                               {"pokes_heard", report.pokes_heard},
+                               {"pokes_refused", report.pokes_refused}}},
       {"sink_failures", report.sink_failures},
       {"streams", to_object(report.tally)},
       {"failover", json::object{{"crash", summary(report, Failover::Kind::crash)},

@@ -16,6 +16,7 @@
 #include "holdfast/store.hpp"
 #include "runtime/log.hpp"
 #include "store/counting.hpp"
+#include "worker/change_watch.hpp"
 #include "worker/lodging.hpp"
 #include "worker/loop_pulse.hpp"
 #include "worker/membership.hpp"
@@ -26,12 +27,14 @@ namespace holdfast::worker {
 
 struct WorkerOptions {
   std::string name;
-  std::string incarnation;  ///< drawn anew at each start: leases are owned by `name#incarnation`
-  std::string address;
+  std::string incarnation;   ///< drawn anew at each start: leases are owned by `name#incarnation`
+  PokeNet* pokes = nullptr;  ///< null: hears of nothing where the store's changes take a reader
+  std::string poke_token;    ///< drawn anew at each start
   LeaseTerms terms;
   std::size_t max_connections = 100;
   Duration drain_timeout = std::chrono::seconds(20);
   Duration sink_patience = std::chrono::seconds(30);
+  Duration checkpoint_every{};  ///< zero: checkpoints ride on renewals
   /// What is wrong with the place that the resources deliver to, if there is one.
   std::function<std::optional<Error>()> sink_failure;
   /// Whether that is for good: then everything is given back, and the worker ends as failed.
@@ -65,6 +68,7 @@ class Worker {
   [[nodiscard]] Report report() const;
   [[nodiscard]] std::size_t held() const { return keeper_.held(); }
   [[nodiscard]] bool draining() const { return draining_; }
+  [[nodiscard]] bool reads_changes() const { return watch_.reads(); }
   [[nodiscard]] bool ended() const { return over_; }
 
  private:
@@ -79,6 +83,7 @@ class Worker {
     std::size_t home = 0;          // which stream loop
     LossReason reason{};           // why it was asked to stop
     TimerId cut_timer = 0;
+    bool checkpoint_asked = false;                // the next renewal goes out of turn, for its checkpoint
     std::string status, status_reason;            // as written into the row
     std::string status_sent, status_reason_sent;  // as in the write under way
     WallTime down_since{};
@@ -104,6 +109,8 @@ class Worker {
   [[nodiscard]] std::size_t roomiest_loop() const;
   void loop_changed(std::size_t loop, LoopPulse::State state, Duration silent);
   void first_checkpoint(Slot slot, std::uint64_t generation);
+  void checkpoint_soon(Slot slot);
+  void ask_for_checkpoints();
   void note_failover(Place& place, const Action& action);
   void close_failover(Place& place, const Progress& progress);
   Place& place(Slot slot);
@@ -130,6 +137,7 @@ class Worker {
   Keeper keeper_;
   Planner planner_;
   Membership membership_;
+  ChangeWatch watch_;
   Tidings tidings_;
   LoopPulse pulse_;
   Strays strays_;
@@ -141,7 +149,8 @@ class Worker {
   Instant look_far_ahead_after_{};
   TimerId timer_ = 0;
   Instant armed_ = Instant::max();
-  TimerId sink_timer_ = 0, drain_timer_ = 0;
+  TimerId sink_timer_ = 0, drain_timer_ = 0, checkpoint_timer_ = 0;
+  std::uint64_t checkpoint_turn_ = 0;
   std::optional<Instant> sink_failing_since_;
   bool sink_refused_ = false;
   bool full_and_unowned_ = false;

@@ -20,6 +20,7 @@ void Worker::look(const Look& due, std::string page) {
   query.before = due.before;
   query.limit = due.limit;
   query.page = look_page_ = std::move(page);
+  query.purpose = Purpose::look;
   store_.query_due(std::move(query), due.deadline, [this, due, alive = std::weak_ptr<bool>(alive_)](PageReply reply) {
     if (alive.expired() || over_) return;
     tidings_.answered(Tidings::Asked::read, reply.outcome, reply.error);
@@ -53,6 +54,7 @@ void Worker::look_far_ahead() {
   query.from = control_.wall() + healthy;
   query.before = WallTime::max();
   query.limit = far_ones_max;
+  query.purpose = Purpose::look;
   store_.query_due(std::move(query), now + options_.terms.reconcile_every,
                    [this, alive = std::weak_ptr<bool>(alive_)](const PageReply& reply) {
                      if (alive.expired() || over_ || !reply.ok()) return;

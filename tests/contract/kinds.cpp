@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "runtime/asio_loop.hpp"
-#include "runtime/http_client.hpp"
 #include "sim/store.hpp"
-#include "store/dynamodb/client.hpp"
-#include "store/dynamodb/dynamodb_store.hpp"
 #include "store/memory/memory_store.hpp"
 #include "support/dynamodb_servers.hpp"
+#include "support/dynamodb_store.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
@@ -58,37 +56,23 @@ class InFile final : public Table {
 /// A table of its own on a server that all tests share.
 class OnDynamoDb final : public Table {
  public:
-  OnDynamoDb(DynamoDbServer::Kind kind, const std::string& settings)
-      : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {}
+  OnDynamoDb(DynamoDbServer::Kind kind, const std::string& settings, bool stream = false)
+      : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {
+    making_.stream = stream;
+  }
 
   std::unique_ptr<Store> open(Loop& loop) override {
-    auto caller = std::make_unique<Connection>(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint());
-    return store::dynamodb::make_dynamodb_store(store::dynamodb::parse_table_url(url_).value(), std::move(caller),
-                                                loop);
+    return open_dynamodb(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint(), url_, {}, making_);
   }
 
  private:
-  struct Connection final : store::dynamodb::Caller {
-    Connection(runtime::AsioLoop& loop, const std::string& endpoint)
-        : transport(loop),
-          credentials(store::dynamodb::fixed_credentials(loop, {"test", "test", "", {}, "test"})),
-          client(loop, transport, *credentials, std::make_shared<store::dynamodb::RetryBudget>(),
-                 {.endpoint = endpoint, .region = "us-east-1"}) {}
-    void call(store::dynamodb::Call call, Instant deadline,
-              std::function<void(store::dynamodb::CallReply)> handler) override {
-      client.call(std::move(call), deadline, std::move(handler));
-    }
-    runtime::HttpClient transport;
-    std::unique_ptr<store::dynamodb::CredentialSource> credentials;
-    store::dynamodb::Client client;
-  };
-
   const DynamoDbServer& server_;
   const std::string url_;
+  store::dynamodb::Making making_;
 };
 
-std::unique_ptr<Table> on_dynamodb_local(const std::string& settings) {
-  return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::local, settings);
+std::unique_ptr<Table> on_dynamodb_local(const std::string& settings, bool stream) {
+  return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::local, settings, stream);
 }
 
 }  // namespace
@@ -99,8 +83,9 @@ std::vector<Kind> all_kinds() {
       {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
-      {"dynamodb_local", [] { return on_dynamodb_local(""); }},
-      {"dynamodb_local_renamed", [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want"); }},
+      {"dynamodb_local", [] { return on_dynamodb_local("", true); }},
+      {"dynamodb_local_renamed",
+       [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want", false); }},
       {"dynalite", [] { return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::dynalite, ""); }},
   };
 }

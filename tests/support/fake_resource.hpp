@@ -87,6 +87,7 @@ class FakeResource final : public Resource {
     bool never_stops = false;
     std::string reason;           ///< what it says of itself
     bool tells_of_first = false;  ///< asks for a checkpoint after its first effect
+    int effects_max = 0;          ///< after so many it is silent; 0: never
     int revokes_at = 0;  ///< the effect at which it finds its lease ended and revokes the guard, as a sink may
   };
 
@@ -135,6 +136,8 @@ class FakeResource final : public Resource {
       if (++messages_ == 1 && manner_.tells_of_first) grant_.first_checkpoint();
       if (!first_) first_ = loop_.wall();
     }
+    timer_ = 0;
+    if (manner_.effects_max != 0 && messages_ == manner_.effects_max) return;
     timer_ = loop_.call_after(std::chrono::milliseconds(20), [this] { act(); });
   }
 

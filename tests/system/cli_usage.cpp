@@ -42,7 +42,7 @@ TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
   EXPECT_THAT(
       cli::command_paths(),
       testing::UnorderedElementsAre("", "init", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop",
-                                    "conn rm", "conn release", "conn import", "worker", "feed", "demo"));
+                                    "conn rm", "conn release", "conn import", "worker", "cost", "feed", "demo"));
 }
 
 TEST(CliHelp, without_a_command_it_says_what_there_is) {

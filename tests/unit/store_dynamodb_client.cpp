@@ -422,26 +422,54 @@ TEST_F(DynamoClientTest, long_words_of_the_server_are_cut_between_characters) {
 
 // ---- Counting ----
 
-TEST_F(DynamoClientTest, counts_units_of_table_and_indexes_by_operation) {
-  (void)run({{error("ThrottlingException")},
-             {answer(200, R"({"ConsumedCapacity":{"TableName":"t","CapacityUnits":3.0,"Table":{"CapacityUnits":1.0},
-                             "GlobalSecondaryIndexes":{"i":{"CapacityUnits":2.0}}}})")}},
-            write());
+TEST_F(DynamoClientTest, counts_units_of_table_and_indexes_by_what_they_are_for) {
+  const auto costs_three = answer(200, R"({"ConsumedCapacity":{"TableName":"t","CapacityUnits":3.0,
+      "Table":{"CapacityUnits":1.0},"GlobalSecondaryIndexes":{"i":{"CapacityUnits":2.0}}}})");
+  Call renewal = write();
+  renewal.purpose = Purpose::renew;
+  (void)run({{error("ThrottlingException")}, {costs_three}}, renewal);
+  (void)run({{costs_three}}, renewal);
+  (void)run({{costs_three}}, write());
+  Call look{"Query", "{}"};
+  look.purpose = Purpose::look;
+  (void)run({{answer(200, R"({"ConsumedCapacity":{"CapacityUnits":0.5,"Table":{"CapacityUnits":0},
+                              "GlobalSecondaryIndexes":{"i":{"CapacityUnits":0.5}}}})")}},
+            look);
+  const ConsumedByKind all = client.consumed();
+  EXPECT_EQ(all.size(), 3U);
+  EXPECT_EQ(all.at("renew").table_write_units, 2);
+  EXPECT_EQ(all.at("renew").index_write_units, 4);
+  EXPECT_EQ(all.at("renew").read_units(), 0);
+  EXPECT_EQ(all.at("renew").requests, 2U);
+  EXPECT_EQ(all.at("renew").attempts, 3U);
+  EXPECT_EQ(all.at("renew").throttled, 1U);
+  EXPECT_EQ(all.at("renew").counted, 2U);
+  EXPECT_EQ(all.at("UpdateItem").write_units(), 3);
+  EXPECT_EQ(all.at("look").table_read_units, 0);
+  EXPECT_EQ(all.at("look").index_read_units, 0.5);
+  EXPECT_EQ(all.at("look").write_units(), 0);
+}
+
+TEST_F(DynamoClientTest, counts_units_however_the_server_tells_them) {
   (void)run({{answer(200, R"({"ConsumedCapacity":{"TableName":"t","CapacityUnits":0.5}})")}}, read());
   (void)run({{answer(200, R"({"ConsumedCapacity":[{"CapacityUnits":2},{"CapacityUnits":4,
                            "GlobalSecondaryIndexes":{"i":{"CapacityUnits":1},"j":{"CapacityUnits":1}}}, 7]})")}},
             {"BatchGetItem", "{}"});
   (void)run({{answer(200, R"({"ConsumedCapacity":"much"})")}}, {"BatchGetItem", "{}"});
-  const auto& all = client.consumed();
-  EXPECT_EQ(all.at("UpdateItem").table_units, 1);
-  EXPECT_EQ(all.at("UpdateItem").index_units, 2);
-  EXPECT_EQ(all.at("UpdateItem").calls, 1U);
-  EXPECT_EQ(all.at("UpdateItem").attempts, 2U);
-  EXPECT_EQ(all.at("UpdateItem").throttled, 1U);
-  EXPECT_EQ(all.at("GetItem").table_units, 0.5);
-  EXPECT_EQ(all.at("BatchGetItem").table_units, 4);
-  EXPECT_EQ(all.at("BatchGetItem").index_units, 2);
-  EXPECT_EQ(all.at("BatchGetItem").calls, 2U);
+  const ConsumedByKind all = client.consumed();
+  EXPECT_EQ(all.at("GetItem").table_read_units, 0.5);
+  EXPECT_EQ(all.at("BatchGetItem").table_read_units, 4);
+  EXPECT_EQ(all.at("BatchGetItem").index_read_units, 2);
+  EXPECT_EQ(all.at("BatchGetItem").requests, 2U);
+  EXPECT_EQ(all.at("BatchGetItem").counted, 1U) << "not what makes no sense";
+}
+
+TEST_F(DynamoClientTest, a_refused_write_is_in_no_figure) {
+  (void)run({{error("ConditionalCheckFailedException")}}, write());
+  const ConsumedByKind all = client.consumed();
+  EXPECT_EQ(all.at("UpdateItem").requests, 1U);
+  EXPECT_EQ(all.at("UpdateItem").counted, 0U);
+  EXPECT_EQ(all.at("UpdateItem").write_units(), 0);
 }
 
 // ---- The end ----

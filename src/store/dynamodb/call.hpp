@@ -16,6 +16,7 @@ struct Call {
   bool is_write = false;  ///< what became of it is unknown where no answer came
   /// Whether a try whose outcome is unknown may be repeated. Not so for an update that adds: it could count twice.
   bool repeatable = true;
+  Purpose purpose = Purpose::other;  ///< what it costs is counted by this
 };
 
 /// What a call came to, after all its tries.
@@ -35,6 +36,8 @@ class Caller {
   virtual ~Caller() = default;
   /// The handler runs once, never inside the call, soon after the deadline at the latest.
   virtual void call(Call call, Instant deadline, std::function<void(CallReply)> handler) = 0;
+  /// What its calls have cost so far.
+  [[nodiscard]] virtual ConsumedByKind consumed() const { return {}; }
 };
 
 }  // namespace holdfast::store::dynamodb

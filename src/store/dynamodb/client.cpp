@@ -34,7 +34,8 @@ const json::object* object_in(const json::object& object, std::string_view name)
   return value == nullptr ? nullptr : value->if_object();
 }
 
-void add_units(Consumed& count, const json::object& told) {
+/// What one table and its indexes consumed.
+void add_units(Consumed& count, bool is_write, const json::object& told) {
   const double all = number_of(told.if_contains("CapacityUnits"));
   double indexes = 0;
   for (const std::string_view kind : {"GlobalSecondaryIndexes", "LocalSecondaryIndexes"}) {
@@ -44,8 +45,19 @@ void add_units(Consumed& count, const json::object& told) {
       if (index.is_object()) indexes += number_of(index.as_object().if_contains("CapacityUnits"));
     }
   }
-  count.index_units += indexes;
-  count.table_units += std::max(0.0, all - indexes);
+  (is_write ? count.index_write_units : count.index_read_units) += indexes;
+  (is_write ? count.table_write_units : count.table_read_units) += std::max(0.0, all - indexes);
+}
+
+/// Of an answer to one request: an object, or a list of them where it could name several tables.
+void count_units(Consumed& count, bool is_write, const json::object& answer) {
+  const json::value* told = answer.if_contains("ConsumedCapacity");
+  if (told == nullptr || !(told->is_object() || told->is_array())) return;
+  ++count.counted;
+  if (told->is_object()) return add_units(count, is_write, told->get_object());
+  for (const json::value& table : told->get_array()) {
+    if (table.is_object()) add_units(count, is_write, table.get_object());
+  }
 }
 
 }  // namespace
@@ -69,8 +81,9 @@ Client::~Client() {
 void Client::call(Call call, Instant deadline, std::function<void(CallReply)> handler) {
   const std::uint64_t id = ++last_id_;
   Pending& pending = pending_[id];
-  pending.count = &consumed_[call.operation];
-  ++pending.count->calls;
+  const bool unnamed = call.purpose == Purpose::other;
+  pending.count = &consumed_[unnamed ? call.operation : std::string(to_string(call.purpose))];
+  ++pending.count->requests;
   pending.call = std::move(call);
   pending.deadline = deadline;
   pending.handler = std::move(handler);
@@ -132,7 +145,7 @@ void Client::decide(std::uint64_t id, Pending& pending, Attempted attempted) {
   switch (attempted.verdict) {
     case Verdict::applied:
       budget_->succeeded(pending.retries_paid);
-      count_units(*pending.count, attempted.body);
+      count_units(*pending.count, pending.call.is_write, attempted.body);
       return settle(id, pending, Outcome::applied, Code::internal, std::move(attempted));
     case Verdict::conflict:
       budget_->succeeded(pending.retries_paid);
@@ -222,16 +235,6 @@ void Client::finish(std::uint64_t id, CallReply reply) {
   const auto handler = std::move(found->second.handler);
   pending_.erase(found);
   handler(std::move(reply));  // may destroy this
-}
-
-void Client::count_units(Consumed& count, const json::object& answer) {
-  const json::value* told = answer.if_contains("ConsumedCapacity");
-  if (told == nullptr) return;
-  if (told->is_object()) add_units(count, told->as_object());
-  if (!told->is_array()) return;
-  for (const json::value& table : told->as_array()) {
-    if (table.is_object()) add_units(count, table.as_object());
-  }
 }
 
 }  // namespace holdfast::store::dynamodb

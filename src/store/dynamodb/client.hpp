@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,23 +14,15 @@
 
 namespace holdfast::store::dynamodb {
 
+/// Of DynamoDB Streams, which has an endpoint of its own: streams_endpoint().
+inline constexpr const char* streams_target = "DynamoDBStreams_20120810";
+
 struct ClientOptions {
   std::string endpoint;                      ///< "https://dynamodb.eu-west-1.amazonaws.com", "http://127.0.0.1:8000"
   std::string region;                        ///< what signatures are for
-  std::string target = "DynamoDB_20120810";  ///< of streams: "DynamoDBStreams_20120810"
+  std::string target = "DynamoDB_20120810";  ///< or `streams_target`
   RetryOptions retry;
 };
-
-/// What one kind of operation has cost so far. Units are counted from answers, where the request asked for them
-/// ("ReturnConsumedCapacity":"INDEXES"): a refused condition costs units, too, but its answer does not say how many.
-struct Consumed {
-  std::uint64_t calls = 0;
-  std::uint64_t attempts = 0;   ///< requests that were sent, or tried to be; retries included
-  std::uint64_t throttled = 0;  ///< of these, those that the server refused for now
-  double table_units = 0;
-  double index_units = 0;  ///< of all indexes
-};
-using ConsumedByOperation = std::map<std::string, Consumed, std::less<>>;
 
 /// Calls of DynamoDB's JSON protocol, each repeated by itself as long as that is useful and surely does no harm, each
 /// ending in one of S5's outcomes:
@@ -65,8 +56,7 @@ class Client final : public Caller {
 
   void call(Call call, Instant deadline, std::function<void(CallReply)> handler) override;
 
-  /// By operation ("UpdateItem").
-  [[nodiscard]] const ConsumedByOperation& consumed() const { return consumed_; }
+  [[nodiscard]] ConsumedByKind consumed() const override { return consumed_; }
   /// The server's clock minus ours, as signatures are dated; zero until the server refused one for its date.
   [[nodiscard]] Duration clock_offset() const { return clock_offset_; }
   /// The server's clock minus ours as the latest answer's Date header has it, to within half a second and the time
@@ -100,14 +90,13 @@ class Client final : public Caller {
   [[nodiscard]] bool correct_clock(Pending& pending);
   void settle(std::uint64_t id, Pending& pending, Outcome outcome, Code code, Attempted attempted);
   void finish(std::uint64_t id, CallReply reply);
-  void count_units(Consumed& count, const boost::json::object& answer);
 
   Loop& loop_;
   runtime::HttpTransport& transport_;
   CredentialSource& credentials_;
   const std::shared_ptr<RetryBudget> budget_;
   const ClientOptions options_;
-  ConsumedByOperation consumed_;
+  ConsumedByKind consumed_;
   std::unordered_map<std::uint64_t, Pending> pending_;
   std::uint64_t last_id_ = 0;
   Duration clock_offset_{};

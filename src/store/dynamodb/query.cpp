@@ -153,6 +153,7 @@ void run(const ContextPtr& context, const QueryDue& request, Instant deadline, D
   const bool is_empty = !last || (request.from != WallTime::min() && request.from.time_since_epoch().count() > *last);
   if (is_empty) return answer({Outcome::applied, {}, {}});
   Call call{"Query", begin_body(options)};
+  call.purpose = request.purpose;
   add_member(call.body, "IndexName", options.index);
   call.body.append(",\"Limit\":").append(std::to_string(std::min(request.limit, page_rows_max)));
   write_key_condition(request, *last, options, call.body);

@@ -90,7 +90,7 @@ void run(const ContextPtr& context, const Get& request, Instant deadline, Done d
 }
 
 void run(const ContextPtr& context, const Update& request, Instant deadline, Done done) {
-  Call call{"UpdateItem", begin_body(context->options), true, !adds(request)};
+  Call call{"UpdateItem", begin_body(context->options), true, !adds(request), request.purpose};
   call.body.push_back(',');
   if (auto written = write_update(request, context->options.names, call.body); !written) {
     return context->later(Duration::zero(), [done = std::move(done), error = written.error()] {
