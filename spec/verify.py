@@ -12,12 +12,15 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tools"))
+from arguments import Parser, at_least_one  # noqa: E402: it is found by the line above
 MODEL = HERE / "lease.pml"
 DEPTH_MAX = 400_000
 MEMORY_MB_MAX = 4000
@@ -167,9 +170,9 @@ def tell(run: Run, found: Found, folder: pathlib.Path) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="spec", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build" / "spec", help="where pan is made")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="so many at once; each takes up to 4 GB")
+    parser.add_argument("--jobs", type=at_least_one, default=os.cpu_count() or 1, help="so many at once; each takes up to 4 GB")
     parser.add_argument("--quick", action="store_true", help=f"without {', '.join(LONG)}")
     parser.add_argument("--show", metavar="NAME", help="this run, with the steps to what broke")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these runs")
@@ -179,6 +182,10 @@ def main() -> int:
     if unknown:
         print(f"spec: there is no run '{min(unknown)}': {', '.join(run.name for run in RIGHT + WRONG)}", file=sys.stderr)
         return 2
+    missing = [tool for tool in ("spin", "gcc") if not shutil.which(tool)]
+    if missing:
+        print(f"spec: {' and '.join(missing)} cannot be found: ./dev setup spec installs what it takes", file=sys.stderr)
+        return 1
     chosen = [run for run in RIGHT + WRONG if (run.name in names if names else not (options.quick and run.name in LONG))]
 
     def carry_out(run: Run) -> tuple[str, bool]:

@@ -10,8 +10,9 @@ notice something must pass on the code as it is. NAME picks the mutants whose na
 programs notice, instead of those that the list names. --check only looks whether each still fits the code. Each
 mutant is one of
 
-  killed    a program failed, crashed, or did not end in ten times its usual time (and --patience)
-  survived  all its programs passed: a test is missing, or the change is none
+  killed    a program failed, crashed, or did not end in ten times its usual time (and --patience); and, where the list
+            says that the simulation notices it as well, a seed broke a rule
+  survived  all its programs passed, or all its seeds: a test is missing, or the change is none
   broken    it no longer fits the code, or does not compile
 
 Exits 0 where all are killed, 1 otherwise, 2 for wrong usage, 130 after Ctrl-C.
@@ -34,6 +35,8 @@ import threading
 import time
 import tomllib
 
+from arguments import Parser, at_least_one
+
 # So many times as long as on the code as it is, and --patience at least, is how long a program may take: a mutant that
 # makes it wait for ever is noticed by this, and a machine that is busy with other work is not taken for one.
 LIMIT_FACTOR = 10
@@ -42,6 +45,7 @@ BASELINE_LIMIT_S = 900
 # A mutant that takes memory without end is noticed by this, and not by everything else on the machine.
 MEMORY_MAX = 6 << 30
 OUTPUT_MAX = 1 << 30
+SIMULATOR = "holdfast_sim"
 # What is added to a killer, by the beginning or the end of its name.
 TEST_OPTIONS = ["--gtest_fail_fast"]
 SIM_OPTIONS = ["--quiet", "--no-shrink"]
@@ -61,6 +65,12 @@ class Mutant:
     before: str
     after: str
     killers: list[str]
+    seeds: str = ""  # with which the simulation notices it as well, whatever else does
+
+    def asked(self) -> list[list[str]]:
+        """Of each group of programs one has to notice it."""
+        groups = [self.killers] if self.killers else []
+        return groups + ([[f"{SIMULATOR} --seeds {self.seeds}"]] if self.seeds else [])
 
 
 @dataclasses.dataclass
@@ -77,7 +87,7 @@ def program_of(killer: str) -> str:
 
 def read_list(path: pathlib.Path) -> list[Mutant]:
     entries = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
-    return [Mutant(e["name"], e["rule"], e["file"], e["from"], e["to"], e["killers"]) for e in entries]
+    return [Mutant(e["name"], e["rule"], e["file"], e["from"], e["to"], e["killers"], e.get("seeds", "")) for e in entries]
 
 
 def misfits(root: pathlib.Path, mutants: list[Mutant]) -> list[str]:
@@ -92,7 +102,7 @@ def misfits(root: pathlib.Path, mutants: list[Mutant]) -> list[str]:
             found.append(f"'{mutant.name}' changes nothing")
         if names.count(mutant.name) != 1:
             found.append(f"'{mutant.name}' is there twice")
-        if not mutant.killers:
+        if not mutant.asked():
             found.append(f"'{mutant.name}' names nothing that would notice it")
     return found
 
@@ -213,13 +223,26 @@ class Copy:
         program, *arguments = killer.split(" ")
         if program.endswith("_tests"):
             arguments = TEST_OPTIONS + [f"--gtest_filter={argument}" for argument in arguments]
-        elif program == "holdfast_sim":
+        elif program == SIMULATOR:
             arguments += SIM_OPTIONS
         code, words = self.processes.run([str(self.build_folder / "bin" / program), *arguments], self.folder,
                                          {**os.environ, **KILLERS_ENVIRONMENT}, limit_s, limited=True)
         if code == 0:
             return True, ""
         return False, first_words(killer, code, words, limit_s)
+
+    def ask(self, killers: list[str], limits: dict[str, float]) -> tuple[str, str]:
+        """The verdict of the first of them that notices something; and by whom or why."""
+        for killer in killers:
+            built, words = self.build([program_of(killer)])
+            if not built:
+                errors = [line for line in words.splitlines() if "error: " in line]
+                first = errors[0].removeprefix(f"{self.source}/") if errors else words[-200:]
+                return "broken", f"it does not compile: {first}"
+            passed, who = self.run(killer, limits[killer])
+            if not passed:
+                return "killed", who
+        return "survived", ", ".join(killers) + " passed"
 
     def try_mutant(self, mutant: Mutant, limits: dict[str, float]) -> tuple[str, str]:
         """The verdict; and by whom or why. The copy is as it was afterwards."""
@@ -230,16 +253,13 @@ class Copy:
             return "broken", "it no longer fits: its file was edited meanwhile"
         try:
             path.write_bytes(text.replace(mutant.before, mutant.after).encode())
-            for killer in mutant.killers:
-                built, words = self.build([program_of(killer)])
-                if not built:
-                    errors = [line for line in words.splitlines() if "error: " in line]
-                    first = errors[0].removeprefix(f"{self.source}/") if errors else words[-200:]
-                    return "broken", f"it does not compile: {first}"
-                passed, who = self.run(killer, limits[killer])
-                if not passed:
-                    return "killed", who
-            return "survived", ", ".join(mutant.killers) + " passed"
+            noticed = []
+            for killers in mutant.asked():
+                verdict, by = self.ask(killers, limits)
+                if verdict != "killed":
+                    return verdict, by
+                noticed.append(by)
+            return "killed", f"\n{'':19}".join(noticed)
         finally:
             # Only now, with every compiler ended: an object that is younger than its source passes for built from it.
             path.write_bytes(right)
@@ -329,7 +349,7 @@ class Run:
             return Result(mutant, verdict, by, time.monotonic() - started)
 
         # Those of one file one after another: going on to another file compiles two.
-        yield from self.each(one, sorted(mutants, key=lambda mutant: (mutant.killers[0], mutant.file)))
+        yield from self.each(one, sorted(mutants, key=lambda mutant: (mutant.asked()[0][0], mutant.file)))
 
 
 def interrupt_on(numbers: list[int]) -> None:
@@ -348,7 +368,7 @@ def try_all(options: argparse.Namespace, mutants: list[Mutant], lock: int) -> li
     count = max(1, min(options.copies, options.jobs, len(mutants)))
     copies = [Copy(options.work / str(number), options.root, max(1, options.jobs // count), processes)
               for number in range(1, count + 1)]
-    killers = sorted({killer for mutant in mutants for killer in mutant.killers})
+    killers = sorted({killer for mutant in mutants for group in mutant.asked() for killer in group})
     print(f"mutants: building what is to notice them, in {count} {'copies' if count > 1 else 'copy'}", flush=True)
     with Run(copies, processes) as run:
         if why := run.prepare(killers):
@@ -380,13 +400,13 @@ def report(results: list[Result], seconds: float, json_file: pathlib.Path | None
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
     parser.add_argument("--work", type=pathlib.Path)
-    parser.add_argument("--copies", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--copies", type=at_least_one, default=2)
+    parser.add_argument("--jobs", type=at_least_one, default=os.cpu_count() or 1)
     parser.add_argument("--patience", type=float, default=PATIENCE_S)
     parser.add_argument("--by", action="append")
     parser.add_argument("--json", type=pathlib.Path)
@@ -407,10 +427,10 @@ def main() -> int:
             print("mutants: none has such a name", file=sys.stderr)
             return 2
     if options.by:
-        mutants = [dataclasses.replace(mutant, killers=options.by) for mutant in mutants]
+        mutants = [dataclasses.replace(mutant, killers=options.by, seeds="") for mutant in mutants]
     if options.list:
         for mutant in mutants:
-            print(f"{mutant.rule:10} {mutant.name}  ({mutant.file}; {', '.join(mutant.killers)})")
+            print(f"{mutant.rule:10} {mutant.name}  ({mutant.file}; {' and '.join(', '.join(group) for group in mutant.asked())})")
         return 0
 
     options.work.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,8 @@
 namespace holdfast {
 
 struct FleetOptions {
-  std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH
-  bool make_table = true;                    ///< where it is not there yet; false: run() then refuses
+  std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION
+  bool make_table = true;                    ///< a SQLite file that is not there yet; false: run() then refuses
   std::string id;                            ///< this worker's name; empty: host name and process id
   std::size_t max_connections = 100;
   LeaseOptions lease;
@@ -28,8 +28,12 @@ struct FleetOptions {
   /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
   /// counts as the same (a process and its group are often told together).
   bool handle_signals = true;
-  std::string report_file;         ///< JSON, written at the end, by rename; empty: none. Tried at the start
-  std::string address;             ///< shown in the worker's row, for people
+  std::string report_file;  ///< JSON, written at the end, by rename; empty: none. Tried at the start
+  /// `ADDRESS:PORT` (an IP address; port 0: a free one) at which other workers reach this one, by UDP. Where
+  /// following the store's changes is for one worker (DynamoDB), those that have this take turns in it and tell each
+  /// other, so that what becomes free is taken within a second; empty: this one only looks at its usual pace.
+  std::string advertise;
+  std::string poke_listen;         ///< `ADDRESS:PORT` to listen on for that, where it is another; empty: the same
   std::string log_level = "info";  ///< debug, info, warning, error, off; to standard error
 };
 
@@ -66,8 +70,8 @@ class Fleet {
   void holds(ResourceFactory factory);
 
   /// Works until drained. An error only where it could not start, or ended by an unexpected error: print its
-  /// `detail`, one line that says what to do. How well it ended is in the report. Makes the table first where it is
-  /// missing (unless told not to), but never a folder. Once.
+  /// `detail`, one line that says what to do. How well it ended is in the report. Makes a SQLite file first where
+  /// it is missing (unless told not to), but never a folder, nor a table of DynamoDB: 'holdfast init' does. Once.
   [[nodiscard]] Result<Report> run();
 
   /// Begins to stop: claims nothing more, ends what it holds in order, gives it back. run() then returns.

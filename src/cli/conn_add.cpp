@@ -49,7 +49,7 @@ Result<void> run_add(AddSettings& settings) {
   if (auto checked = check_id(settings.id); !checked) return checked;
   const auto stream = stream_of(settings);
   if (!stream) return tl::unexpected<Error>(stream.error());
-  const auto session = StoreSession::open(settings.store, StoreSession::Create::if_sqlite);
+  const auto session = StoreSession::open(settings.store, StoreSession::Create::if_embedded);
   if (!session) return tl::unexpected<Error>(session.error());
   StoreSession& store = **session;
   const WallTime now = store.wall();

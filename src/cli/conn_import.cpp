@@ -103,7 +103,7 @@ Result<void> run_import(const ImportSettings& settings) {
   const auto parsed = read_file(settings.file);
   if (!parsed) return tl::unexpected<Error>(parsed.error());
   if (!parsed->bad.empty()) return tl::unexpected<Error>(bad_lines(settings.file, *parsed));
-  const auto session = StoreSession::open(settings.store, StoreSession::Create::if_sqlite);
+  const auto session = StoreSession::open(settings.store, StoreSession::Create::if_embedded);
   if (!session) return tl::unexpected<Error>(session.error());
   StoreSession& store = **session;
 

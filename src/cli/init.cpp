@@ -11,7 +11,7 @@ void add_init(Setup setup) {
   CLI::App& app = add_command(setup,
                               {.name = "init",
                                .description = "make the table that a fleet shares; does nothing where it is there",
-                               .example = "init --store sqlite:holdfast.db",
+                               .example = "init --store 'dynamodb://feeds?region=eu-west-1'",
                                .exit_codes = "the table could not be made"},
                               [store]() -> Result<void> {
                                 const auto session = StoreSession::open(*store, StoreSession::Create::always);

@@ -127,7 +127,7 @@ CLI::Option& add_switch(CLI::App& app, const std::string& name, bool& target, co
 }
 
 CLI::Option& add_store(CLI::App& app, std::string& target) {
-  return add_text(app, "--store", "URL", target, "the table: sqlite:PATH");
+  return add_text(app, "--store", "URL", target, "the table: sqlite:PATH, or dynamodb://TABLE?region=REGION");
 }
 
 CLI::Option& add_argument(CLI::App& app, const std::string& name, std::string& target,

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "holdfast/assert.hpp"
+#include "runtime/signals.hpp"
 
 namespace holdfast::cli {
 
@@ -66,6 +67,7 @@ bool matches_one(std::string_view pattern, std::size_t at, char c, std::size_t& 
 
 Result<void> print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
+  if (errno == EPIPE) runtime::end_by_broken_pipe();  // `conn ls | head`: whoever reads has seen enough
   return fail(Code::exhausted, std::string("cannot write to standard output: ") + std::strerror(errno));
 }
 

@@ -7,7 +7,8 @@
 
 namespace holdfast::cli {
 
-/// Writes to standard output, at once. Fails where the disk is full or the reader has gone.
+/// Writes to standard output, at once. Fails where the disk is full. Where the reader has gone the process
+/// ends, as is the custom (`conn ls | head`).
 [[nodiscard]] Result<void> print(std::string_view text);
 /// One line on standard error; never fails.
 void tell(std::string_view line);

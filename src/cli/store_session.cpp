@@ -5,7 +5,9 @@
 
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/http_client.hpp"
 #include "runtime/signals.hpp"
+#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -16,10 +18,6 @@ using namespace std::chrono_literals;
 constexpr Duration request_limit = 5s;
 constexpr Duration patience = 15s;  // for all tries of one request together
 constexpr std::size_t in_flight_max = 64;
-
-bool is_sqlite(const std::string& url) {
-  return url.starts_with("sqlite:");
-}
 
 // Whether a row is as a write would have left it: then it does not matter whose write it was.
 bool is_done(const Update& update, const std::optional<Row>& row) {
@@ -99,21 +97,21 @@ StoreSession::~StoreSession() {
 }
 
 Result<void> StoreSession::check(const std::string& url) {
-  if (is_sqlite(url)) return {};
-  return fail(Code::usage, "--store: " +
-                               (url.starts_with("memory:")
-                                    ? "a table in memory is gone when this command ends, and no other sees it"
-                                    : "\"" + url + "\" names no table") +
-                               ": give sqlite:PATH");
+  if (url.starts_with("memory:")) {
+    return fail(Code::usage,
+                "--store: a table in memory is gone when this command ends, and no other sees it: give " +
+                    std::string("sqlite:PATH or dynamodb://TABLE?region=REGION"));
+  }
+  return store::check_store_url(url).map_error(
+      [](const Error& error) { return Error(error.code, "--store: " + error.detail); });
 }
 
 Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create) {
   if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
-  const bool creates = create == Create::always || (create == Create::if_sqlite && is_sqlite(url));
-  if (!creates && is_sqlite(url)) {
+  const bool creates = create == Create::always || (create == Create::if_embedded && !store::is_remote(url));
+  if (!creates && !store::is_remote(url)) {
     // Looking must not leave an empty file behind.
-    std::string path = url.substr(std::string_view("sqlite:").size());
-    path = path.substr(0, path.find('?'));
+    const std::string path = store::path_of(url);
     std::error_code ignored;
     if (!path.empty() && !std::filesystem::exists(path, ignored)) {
       return fail(Code::not_found, "there is no file " + path + ": make one with 'holdfast init --store " + url +
@@ -121,7 +119,9 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
     }
   }
   auto impl = std::make_unique<Impl>();
-  auto store = open_store(url, impl->loop);
+  if (store::is_remote(url)) runtime::ignore_broken_pipes();  // its sockets; print() ends as they would have it
+  auto store =
+      store::open_store(url, impl->loop, [&impl] { return std::make_unique<runtime::HttpClient>(impl->loop); });
   if (!store) return tl::unexpected<Error>(store.error());
   impl->store = std::move(*store);
   std::unique_ptr<StoreSession> session(new StoreSession(std::move(impl)));

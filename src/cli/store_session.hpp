@@ -16,8 +16,8 @@ namespace holdfast::cli {
 class StoreSession {
  public:
   enum class Create {
-    never,      ///< a table that is not there is an error
-    if_sqlite,  ///< simple to start with: an embedded table is made by the first command that writes
+    never,        ///< a table that is not there is an error
+    if_embedded,  ///< simple to start with: an embedded table is made by the first command that writes
     always,
   };
   [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create);

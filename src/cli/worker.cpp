@@ -71,7 +71,10 @@ void add_worker(Setup setup) {
   add_duration(app, "--drain-timeout", fleet.drain_timeout, "how long stopping in order may take");
   add_duration(app, "--sink-patience", fleet.sink_patience, "a sink that fails for longer has everything released");
   add_text(app, "--report", "FILE", fleet.report_file, "where to write what it did, as JSON, at its end");
-  add_text(app, "--address", "TEXT", fleet.address, "shown in the worker's row, for people");
+  add_text(app, "--advertise", "ADDRESS:PORT", fleet.advertise,
+           "where other workers reach this one by UDP, to say that something became free; see docs/architecture.md");
+  add_text(app, "--poke-listen", "ADDRESS:PORT", fleet.poke_listen,
+           "where it listens for that, if elsewhere than advertised");
   add_text(app, "--log-level", "LEVEL", fleet.log_level, "debug, info, warning, error or off; to standard error");
 }
 

@@ -46,10 +46,6 @@ Duration step_between_phases(const LeaseTerms& terms) {
 /// No sequence number goes past it, so where the row's own cannot be read nothing is ever written over it (S9).
 constexpr std::int64_t unreadable = INT64_MAX;
 
-bool still_wanted(const Row* row) {
-  return row == nullptr || row->text(attribute::desired_state) == state::started;
-}
-
 }  // namespace
 
 std::string_view to_string(Ending ending) {
@@ -69,8 +65,9 @@ std::string_view to_string(Ending ending) {
   return {};
 }
 
-Keeper::Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random)
+Keeper::Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random, std::string_view wanted)
     : owner_(std::move(owner)),
+      wanted_(wanted),
       terms_(terms),
       limits_(limits),
       random_(random),
@@ -592,6 +589,7 @@ LeaseWrite Keeper::make_write(Lease& lease, Now now) {
     lease.sent = now.instant;
   }
   if (write.kind == LeaseWrite::Kind::claim) {
+    write.wanted = wanted_;
     write.seen_owner = lease.seen_owner;
     write.seen_expires_at = lease.seen_expires_at;
     write.seen_released_at = lease.seen_released_at;
@@ -682,6 +680,10 @@ void Keeper::queue_loss(Slot slot) {
     leases_[losses_.tail].next_loss = slot;
   }
   losses_.tail = slot;
+}
+
+bool Keeper::still_wanted(const Row* row) const {
+  return row == nullptr || row->text(attribute::desired_state) == wanted_;
 }
 
 bool Keeper::still_ours(const Lease& lease, const Row* row) const {

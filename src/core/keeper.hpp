@@ -77,7 +77,9 @@ struct KeeperLimits {
 /// or lost, at any time after start, → stopped() → gone; or gone without start. Drawn in README.md.
 class Keeper {
  public:
-  Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random);
+  /// `wanted`: the desired state of a row that is to be held; with any other one it is given back.
+  Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random,
+         std::string_view wanted = state::started);
 
   // What happened.
 
@@ -215,12 +217,14 @@ class Keeper {
   void schedule(Slot slot);
   void queue_event(Slot slot);
   void queue_loss(Slot slot);
+  [[nodiscard]] bool still_wanted(const Row* row) const;
   [[nodiscard]] bool still_ours(const Lease& lease, const Row* row) const;
   [[nodiscard]] bool own_attempt(const Lease& lease, const Row* row) const;
   [[nodiscard]] Instant soon(Now now);
   [[nodiscard]] Instant next_phase(const Lease& lease, Instant after) const;
 
   const WorkerId owner_;
+  const std::string wanted_;
   const LeaseTerms terms_;
   const KeeperLimits limits_;
   Random& random_;

@@ -38,7 +38,7 @@ Condition as_seen(const LeaseWrite& write) {
   Condition expiry = write.seen_expires_at == WallTime{}
                          ? equals_or_absent(attribute::expires_at, std::int64_t{0})
                          : Condition::equals(attribute::expires_at, number(write.seen_expires_at));
-  return Condition::row_exists() && Condition::equals(attribute::desired_state, Value(state::started)) &&
+  return Condition::row_exists() && Condition::equals(attribute::desired_state, Value(write.wanted)) &&
          std::move(epoch) && std::move(owner) && std::move(expiry);
 }
 

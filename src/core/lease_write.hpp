@@ -43,16 +43,17 @@ struct LeaseWrite {
   enum class Kind : std::uint8_t { claim, renew, release };
   Kind kind = Kind::claim;
   std::string_view key;
-  Attempt attempt;                       ///< the same in every try of this write (S5)
-  Epoch epoch;                           ///< held, or to be held: a claim is conditional on the one below it
-  WallTime expires_at{};                 ///< claim, renew
-  std::int64_t renewal = 0;              ///< renew: higher at every try under this epoch (docs/adr/0017)
-  std::optional<std::int64_t> last_seq;  ///< renew, release: only where it went forwards (S9)
-  WallTime at{};                         ///< the wall clock at this try
-  std::string_view seen_owner;           ///< claim
-  WallTime seen_expires_at{};            ///< claim
-  WallTime seen_released_at{};           ///< claim: for reports
-  WallTime free_before{};                ///< claim: an owner whose expiry is at or before this has lost it
+  Attempt attempt;                           ///< the same in every try of this write (S5)
+  Epoch epoch;                               ///< held, or to be held: a claim is conditional on the one below it
+  WallTime expires_at{};                     ///< claim, renew
+  std::int64_t renewal = 0;                  ///< renew: higher at every try under this epoch (docs/adr/0017)
+  std::optional<std::int64_t> last_seq;      ///< renew, release: only where it went forwards (S9)
+  WallTime at{};                             ///< the wall clock at this try
+  std::string_view wanted = state::started;  ///< claim: the row's desired state (S8)
+  std::string_view seen_owner;               ///< claim
+  WallTime seen_expires_at{};                ///< claim
+  WallTime seen_released_at{};               ///< claim: for reports
+  WallTime free_before{};                    ///< claim: an owner whose expiry is at or before this has lost it
 };
 
 /// The write as conditions and changes on the row. See README.md for what each condition is there for.

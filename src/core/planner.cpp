@@ -112,6 +112,7 @@ Instant Planner::correct(Candidate& seen, Now now) {
   if (found == struck_.end()) return Instant{};
   Struck& struck = found->second;
   struck.lap = lap_;
+  struck.shown = true;
   if (struck.outdates(seen)) {
     if (!struck.wanted) return struck.again;
     const WallTime until = claimable_from(*struck.met, terms_.skew);
@@ -166,14 +167,18 @@ void Planner::failed(Now now) {
   const Duration bound =
       std::min(4 * terms_.reconcile_every, terms_.reconcile_every / 2 * (std::int64_t{1} << std::min(failures_, 8U)));
   ++failures_;
-  next_look_ = now.instant + std::max(floor_, random_.between(Duration::zero(), bound));
+  const Duration wait = random_.between(Duration::zero(), bound);
+  next_look_ = now.instant + std::max(floor_, wait);
+  // With the same jitter, but not deaf for longer than somebody's lease would have lasted.
+  const Duration deaf_most = std::min(terms_.reconcile_every, terms_.lease / 2);
+  poke_from_ = now.instant + wait / std::max<std::int64_t>(1, bound / deaf_most);
 }
 
 void Planner::poke(Now now) {
   if (looking_) {
     poked_ = true;
-  } else if (failures_ == 0) {
-    look_by(now.instant + soon());
+  } else {
+    look_by(failures_ == 0 ? now.instant + soon() : std::max(now.instant, poke_from_));
   }
 }
 
@@ -208,7 +213,7 @@ void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now
     conflicts_ = 0;
     poke(now);
   }
-  const bool no_memory = found == struck_.end() && struck_.size() >= limits_.rows;
+  const bool no_memory = found == struck_.end() && !has_place_to_remember(now);
   if (failure.setback == Setback::store || no_memory) {
     left_in_batch_ = 0;
     next_batch_ = std::max(next_batch_, now.instant + random_.between(pace_, terms_.reconcile_every));
@@ -236,6 +241,16 @@ void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now
       std::min(row_wait_max * terms_.reconcile_every, floor_ * (std::int64_t{1} << std::min(struck.times, 16U)));
   ++struck.times;
   struck.again = now.instant + random_.between(bound / 2, bound);
+}
+
+/// What somebody else was quicker to take no look shows again until its lease ends: it is remembered for the sake of
+/// an index that is behind, and only what that has shown is worth a place.
+bool Planner::has_place_to_remember(Now now) {
+  if (struck_.size() < limits_.rows) return true;
+  if (forgot_ > last_look_) return false;  // there is nothing new since
+  forgot_ = now.instant;
+  std::erase_if(struck_, [](const auto& item) { return item.second.held && !item.second.shown; });
+  return struck_.size() < limits_.rows;
 }
 
 /// As far as the conflict showed. For ever, where the row is not to run.

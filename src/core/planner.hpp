@@ -65,7 +65,9 @@ struct Unclaimable {
 /// No row keeps others waiting (S10). One that can never be claimed is no candidate, but counted; one whose claim
 /// came to nothing although it has not changed since waits, twice as long each time; neither takes a candidate's
 /// place. An index may be behind its table for long: what a conflict showed counts for more than an older row in a
-/// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on.
+/// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on. When
+/// there is no room to remember more (a fleet that takes over ten thousands of orphans collides often), what others
+/// hold and no look has shown since is forgotten; where that does not help, claims slow down.
 /// A look that had to end before the last row is continued by the next one, so that each row is reached
 /// within a number of looks that is bounded by the number of rows.
 ///
@@ -84,7 +86,8 @@ class Planner {
   bool saw(std::span<const Row> rows, bool more, Now now);
   /// The look under way failed: next one after an exponential, fully jittered delay of at most 4R (F15).
   void failed(Now now);
-  /// Rows may have changed: look soon, but not more often than floor(), and not into a store that fails.
+  /// Rows may have changed: look soon, but not more often than floor(). Into a store that fails later, by the jitter
+  /// of failed(), but within R or half a lease.
   void poke(Now now);
 
   /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
@@ -126,6 +129,7 @@ class Planner {
     std::optional<Candidate> met;  // the lease as the conflict showed it
     bool wanted = true;            // so does the row that it showed
     bool held = false;             // or not to run, as the conflict showed it
+    bool shown = false;            // by a look, although this was known of it
     Setback setback = Setback::conflict;
     std::string why;
     unsigned times = 0;
@@ -141,6 +145,7 @@ class Planner {
   [[nodiscard]] Instant correct(Candidate& seen, Now now);
   [[nodiscard]] Instant held_until(const Struck& struck, Now now) const;
   void forget(Slot place);
+  [[nodiscard]] bool has_place_to_remember(Now now);
   void finish_look(Now now);
   void look_by(Instant at);
   [[nodiscard]] Duration soon() { return random_.between(Duration::zero(), floor_ / 2); }
@@ -171,8 +176,10 @@ class Planner {
   std::size_t left_in_batch_ = 0;
   std::size_t conflicts_ = 0;  // since the latest look
   unsigned failures_ = 0;      // in a row
+  Instant poke_from_{};        // failing: pokes bring no look before
   Instant next_look_{};        // the first one at once
   Instant last_look_{};
+  Instant forgot_{};  // what others hold, for want of room
   Instant look_deadline_{};
   Instant next_batch_{};
 };

@@ -39,4 +39,9 @@ void ignore_broken_pipes() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void end_by_broken_pipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
 }  // namespace holdfast::runtime

@@ -23,5 +23,7 @@ class Signals {
 
 /// Makes a write into a closed pipe or socket an error of that write instead of the end of the process.
 void ignore_broken_pipes();
+/// Ends the process as such a write would have ended it.
+void end_by_broken_pipe();
 
 }  // namespace holdfast::runtime

@@ -92,7 +92,9 @@ Shrunk shrink(const Plan& plan, const Cuts& cuts, const Result& broken) {
   return Shrinker(plan, cuts, broken).run();
 }
 
-std::string replay_command(const Plan& plan, const Cuts& cuts) {
+std::string replay_command(const Shrunk& shrunk) {
+  const Plan& plan = shrunk.plan;
+  const Cuts& cuts = shrunk.cuts;
   std::string command =
       "./dev sim --seeds " + std::to_string(plan.seed) + " --scenario " + std::string(name_of(plan.scenario));
   if (cuts.duration) command += " --seconds " + seconds_of(*cuts.duration);
@@ -105,7 +107,8 @@ std::string replay_command(const Plan& plan, const Cuts& cuts) {
       command += (i == 0 ? "" : ",") + std::string(name_of(cuts.without[i]));
     }
   }
-  return command;
+  if (shrunk.judged_histories) command += " --histories";
+  return command + " --no-shrink";
 }
 
 Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progress) {
@@ -120,6 +123,7 @@ Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progres
     sum.hash = seed_of(sum.hash ^ result.hash, "sum");
     sum.virtual_time += result.virtual_time;
     sum.longest_to_come_well = std::max(sum.longest_to_come_well, result.well_after);
+    sum.margins_below_skew += plan.margin_is_below_skew() ? 1 : 0;
     ++sum.by_scenario[static_cast<std::size_t>(plan.scenario)];
     for (std::size_t i = 0; i < faults_count; ++i) {
       const auto fault = static_cast<Fault>(i);
@@ -132,7 +136,8 @@ Sum run(const Campaign& campaign, const std::function<void(const Sum&)>& progres
       if (campaign.shrinks && result.violation->rule != "history") {
         sum.broken = shrink(plan, campaign.cuts, result);
       } else {
-        sum.broken = Shrunk{plan, campaign.cuts, simulate(plan, tail_most, campaign.judges_histories), 0};
+        sum.broken = Shrunk{plan, campaign.cuts, simulate(plan, tail_most, campaign.judges_histories), 0,
+                            campaign.judges_histories};
       }
       return sum;
     }

@@ -16,13 +16,14 @@ struct Shrunk {
   Cuts cuts;
   Result result;
   int runs = 0;
+  bool judged_histories = false;
 };
 
 /// Turns faults off one by one, then takes processes, connections and time away.
 [[nodiscard]] Shrunk shrink(const Plan& plan, const Cuts& cuts, const Result& broken);
 
-/// The command that runs a plan again.
-[[nodiscard]] std::string replay_command(const Plan& plan, const Cuts& cuts);
+/// The command that runs it again, just as it is.
+[[nodiscard]] std::string replay_command(const Shrunk& shrunk);
 
 /// Many seeds, one after another.
 struct Campaign {
@@ -41,6 +42,7 @@ struct Sum {
   std::uint64_t hash = 0;      ///< of all runs' hashes, in order
   Duration virtual_time{};
   Duration longest_to_come_well{};
+  std::uint64_t margins_below_skew = 0;  ///< seeds
   std::vector<std::uint64_t> by_scenario = std::vector<std::uint64_t>(scenarios_count);
   ByFault<std::uint64_t> injected;
   Marks marks;

@@ -52,8 +52,16 @@ enum class Fault : std::uint8_t {
   edit,        ///< options change while held
   remove_add,  ///< removed, and added again
   tamper,      ///< somebody edits the lease itself: pushes the expiry forwards, takes the owner away
+  // As DynamoDB does it; behind the others, so that plans drawn before these were there stay as they are.
+  throttle_burst,  ///< for a while most of what is asked is refused, whoever asks; per hour
+  unprocessed,     ///< part of the batches: their rows are read in several goes
+  // The table's stream and what workers tell each other of it, in `reactive` only: the part of records, or of pokes.
+  stream_slow,     ///< tells of a change late, by up to several leases
+  stream_trimmed,  ///< loses the record, and says later that anything may have changed
+  poke_lost,       ///< lost, late, doubled, or joined by one that is made up
+  stream_off,      ///< turned off for a while, per hour
 };
-inline constexpr std::size_t faults_count = static_cast<std::size_t>(Fault::tamper) + 1;
+inline constexpr std::size_t faults_count = static_cast<std::size_t>(Fault::stream_off) + 1;
 
 [[nodiscard]] std::string_view name_of(Fault fault);
 [[nodiscard]] std::optional<Fault> fault_named(std::string_view name);

@@ -64,7 +64,8 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--without", options.without, "Faults to leave out, by name")->delimiter(',');
   app.add_flag("--nightly", options.nightly, "20,000 seeds; fails, too, where a rare path was never reached")
       ->excludes(seeds);
-  app.add_flag("--no-shrink", options.no_shrink, "Do not look for a shorter trace of a broken rule");
+  app.add_flag("--no-shrink", options.no_shrink,
+               "Run what is asked for and nothing else: no shorter trace of a broken rule is looked for");
   app.add_flag("--histories", options.histories,
                "Also record every update and have the checkers of histories judge it (slow)");
   app.add_flag("--quiet", options.quiet, "No progress, no tables: only what is broken");

@@ -50,7 +50,15 @@ constexpr std::array<std::string_view, marks_count> names{"claim_settled",
                                                           "taken_by_plain",
                                                           "outage_outlived",
                                                           "tombstone_revived",
-                                                          "believers_changed_in_outage"};
+                                                          "believers_changed_in_outage",
+                                                          "reader_died",
+                                                          "reader_left",
+                                                          "reader_taken_over",
+                                                          "stream_trimmed",
+                                                          "stream_turned_off",
+                                                          "poke_heard",
+                                                          "poke_lost",
+                                                          "poke_refused"};
 
 }  // namespace
 

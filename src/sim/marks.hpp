@@ -56,8 +56,16 @@ enum class Mark : std::uint8_t {
   outage_outlived,              ///< the store was away for longer than a lease
   tombstone_revived,            ///< a removed connection was added again
   believers_changed_in_outage,  ///< a belief ended while the store was away
+  reader_died,                  ///< who read the changes for all crashed
+  reader_left,                  ///< the same was drained, and gave the right to read back
+  reader_taken_over,            ///< another one's right to read ran out and was taken
+  stream_trimmed,               ///< records of changes were gone before they were read
+  stream_turned_off,            ///< there was no stream for a while
+  poke_heard,                   ///< a worker was told of changes by the reader
+  poke_lost,                    ///< the network lost that
+  poke_refused,                 ///< somebody made one up
 };
-inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::believers_changed_in_outage) + 1;
+inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::poke_refused) + 1;
 
 [[nodiscard]] std::string_view name_of(Mark mark);
 

@@ -14,7 +14,8 @@ constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejecti
                            Fault::pause,        Fault::stall,     Fault::drain,         Fault::leave,
                            Fault::join,         Fault::wall_step, Fault::upstream_down, Fault::sink_stall,
                            Fault::sink_failure, Fault::sink_full, Fault::stop_start,    Fault::edit,
-                           Fault::remove_add,   Fault::tamper};
+                           Fault::remove_add,   Fault::tamper,    Fault::throttle_burst,
+                            Fault::stream_off};
 
 }  // namespace
 
@@ -88,6 +89,20 @@ bool Nemesis::strike_store(Fault fault) {
       world_.outage = false;
       if (time > world_.plan.terms.lease) world_.marks.hit(Mark::outage_outlived);
     });
+    return true;
+  }
+  if (fault == Fault::throttle_burst) {
+    if (world_.throttled_share > 0) return true;
+    world_.inject(fault);
+    world_.note(Happening::Kind::fault, -1, -1, static_cast<std::int64_t>(fault));
+    world_.throttled_share = 0.5 + 0.5 * random_.unit();
+    after(some_leases(0.05, 2), [this] { world_.throttled_share = 0; });
+    return true;
+  }
+  if (fault == Fault::stream_off) {
+    world_.inject(fault);
+    around_.stream->turn(false);
+    after(some_leases(0.1, 3), [this] { around_.stream->turn(true); });
     return true;
   }
   if (fault == Fault::upstream_down) {
@@ -215,7 +230,9 @@ void Nemesis::rolling_restart(std::size_t place) {
 void Nemesis::make_well() {
   world_.calm = true;
   world_.outage = false;
+  world_.throttled_share = 0;
   world_.upstreams_down = false;
+  if (around_.stream != nullptr) around_.stream->turn(true);
   bury();
   for (std::size_t place = 0; place < processes_.size(); ++place) {
     if (!processes_[place]) start_at(place);
@@ -236,6 +253,18 @@ void Nemesis::keep_running() {
   for (std::size_t place = 0; place < processes_.size(); ++place) {
     if (!processes_[place]) start_at(place);
   }
+}
+
+const Process* Nemesis::drain_one() {
+  bury();
+  std::vector<Process*> all;
+  for (const auto& process : processes_) {
+    if (process && !process->draining()) all.push_back(process.get());
+  }
+  if (all.size() < 2) return nullptr;
+  Process* const chosen = all[random_.below(all.size())];
+  chosen->drain();
+  return chosen;
 }
 
 void Nemesis::drain_all() {

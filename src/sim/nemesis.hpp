@@ -25,6 +25,8 @@ class Nemesis {
   /// Where nobody runs, somebody does again. To be called now and then once all is well.
   void keep_running();
   void drain_all();
+  /// Drains one of several and leaves its place empty. Null: there are too few. Valid until the next call of these.
+  [[nodiscard]] const Process* drain_one();
   /// Everybody is gone, as after a crash.
   void end() { processes_.clear(); }
 

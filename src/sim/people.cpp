@@ -62,7 +62,10 @@ void People::add(std::int32_t connection) {
 
 void People::stop_or_start() {
   world_.inject(Fault::stop_start);
-  const std::int32_t connection = any();
+  stop_or_start(any());
+}
+
+void People::stop_or_start(std::int32_t connection) {
   const bool started = around_.rules.row(connection).state == state::started;
   const std::string_view from = started ? state::started : state::stopped;
   const std::string_view to = started ? state::stopped : state::started;

@@ -14,6 +14,7 @@ class People {
   void add_all();
   /// One edit of the kind, of any connection.
   void stop_or_start();
+  void stop_or_start(std::int32_t connection);
   void edit();
   void remove_or_add();
   void tamper();

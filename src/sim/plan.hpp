@@ -25,8 +25,9 @@ enum class Scenario : std::uint8_t {
   upstreams,      ///< hostile upstreams
   sinks,          ///< sinks stall, fail and fill up
   swarm,          ///< anything
+  reactive,       ///< a stream that one worker reads for all; looks are rare
 };
-inline constexpr std::size_t scenarios_count = static_cast<std::size_t>(Scenario::swarm) + 1;
+inline constexpr std::size_t scenarios_count = static_cast<std::size_t>(Scenario::reactive) + 1;
 [[nodiscard]] std::string_view name_of(Scenario scenario);
 [[nodiscard]] std::optional<Scenario> scenario_named(std::string_view name);
 
@@ -46,6 +47,7 @@ struct Plan {
   Duration latency{};        ///< of the store, one way, typically
   Duration message_every{};  ///< of one upstream, typically
   bool change_feed = false;  ///< the store tells of changes
+  bool stream = false;       ///< one worker at a time should read them, for all
   ByFault<double> rate{};    ///< 0: off
 
   [[nodiscard]] bool on(Fault fault) const { return rate[fault] > 0; }
@@ -53,6 +55,11 @@ struct Plan {
   [[nodiscard]] bool clocks_keep_promise() const { return scenario != Scenario::clocks_beyond; }
   /// How far a wall clock may be from the truth.
   [[nodiscard]] Duration wall_error_most() const;
+  /// How far the rate of a monotonic clock may be from 1.
+  [[nodiscard]] double rate_error_most() const;
+  /// Whether only waiting for the skew keeps a successor away from who still believes: with a margin above the skew,
+  /// as it is by default, the margin does that alone.
+  [[nodiscard]] bool margin_is_below_skew() const { return terms.margin < terms.skew; }
 };
 
 /// Cuts to a plan, as the command line says them and as shrinking finds them.

@@ -11,11 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Rates of monotonic clocks: within the promise by less than what the margin covers (S4), beyond it by anything.
 NodeClock draw_clock(const World& world, Random& random) {
   const bool wrong = world.plan.on(Fault::wall_step) && random.below(2) == 0;
-  const double most = !wrong ? 0 : world.plan.clocks_keep_promise() ? 0.03 : 0.5;
-  const double rate = 1 + most * (2 * random.unit() - 1);
+  const double rate = 1 + world.plan.rate_error_most() * (2 * random.unit() - 1);
   return {wrong ? rate : 1, world.now(), Instant{} + random.between(1s, 1000h)};
 }
 
@@ -67,10 +65,21 @@ Process::Process(const Surroundings& around, std::size_t place, std::uint64_t ru
   sink_->on_progress([this] {
     for (const Thread& thread : threads_) thread.group->sink_progressed();
   });
-  store_ = std::make_unique<SimStore>(around.table, control_, world_.loop, number_, hooks(), plan.change_feed);
+  store_ = std::make_unique<SimStore>(around.table, control_, world_.loop, number_, hooks(),
+                                      plan.change_feed && !plan.stream, around.stream);
+  if (around.post != nullptr) {
+    pokes_ = around.post->open(
+        number_, control_, [this] { return partitioned_; },
+        [this](std::string_view text) {
+          if (text.starts_with("holdfast rows")) rules_.poked(number_);
+        });
+    options.pokes = pokes_.get();
+    options.poke_token = random_.attempt().to_string();
+  }
   worker_ = std::make_unique<worker::Worker>(
       std::move(options), control_, std::move(homes), *store_,
       [this](const Row& row, Loop& loop) { return make_resource(row, loop); }, log_, [this] { ended_ = true; });
+  rules_.process(number_).reads_changes = [this] { return worker_->reads_changes(); };
   world_.note(Happening::Kind::process, number_, -1, 1);
   control_.post([this] { worker_->start(); });
 }
@@ -79,6 +88,7 @@ Process::~Process() {
   world_.note(Happening::Kind::process, number_, -1, ended_ ? 3 : 4);
   report_marks();
   if (draining() && !ended_) world_.marks.hit(Mark::died_draining);
+  if (!ended_ && worker_->reads_changes()) world_.marks.hit(Mark::reader_died);
   sink_->on_progress({});
   if (!ended_) sink_->die();
   rules_.died(number_);
@@ -150,6 +160,7 @@ void Process::set_wall_error(Duration error, double drift) {
 void Process::heard(std::string_view line) {
   if (said_.size() < 200) said_.emplace_back(line);
   const auto says = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
+  if (says("no longer reads the table's changes") && draining()) world_.marks.hit(Mark::reader_left);
   if (says("did not stop in time")) world_.marks.hit(Mark::cut_off);
   if (says("belong to nobody and this worker is full")) world_.marks.hit(Mark::full_and_unowned);
   if (says("still failing, so everything is given back")) world_.marks.hit(Mark::sink_released_all);
@@ -157,6 +168,8 @@ void Process::heard(std::string_view line) {
 
 void Process::report_marks() {
   const Report report = worker_->report();
+  if (report.pokes_heard > 0) world_.marks.hit(Mark::poke_heard);
+  if (report.pokes_refused > 0) world_.marks.hit(Mark::poke_refused);
   if (ended_ && report.end == Report::End::drained) world_.marks.hit(Mark::drained);
   if (ended_ && report.end == Report::End::cut) world_.marks.hit(Mark::drain_cut);
   for (const Failover& failover : report.failovers) {
@@ -166,7 +179,7 @@ void Process::report_marks() {
 
 void Process::check_bounds() {
   const std::size_t pending = store_->pending();
-  const std::size_t most = 256 + 8;  // writes of leases, one look, one worker row
+  const std::size_t most = 256 + 8;  // writes of leases, one look, one worker row, what the change feed takes
   if (pending > most) {
     rules_.broken("S10", "p" + std::to_string(number_) + " has " + std::to_string(pending) + " requests under way",
                   -1);
@@ -201,6 +214,7 @@ SimStore::Hooks Process::hooks() {
   hooks.reachable = [&world = world_] { return !world.outage; };
   hooks.asked = [this](const store::Request& request) {
     if (const auto* update = std::get_if<Update>(&request)) rules_.asked(number_, *update);
+    if (const auto* query = std::get_if<QueryDue>(&request)) rules_.looked(number_, *query, control_.instant());
     if (recorder_ != nullptr) recorder_->asked(rules_.process(number_).owner, request, world_.now());
   };
   // Kept by what is under way when this process has died.
@@ -228,7 +242,8 @@ Fate Process::judge(const store::Request& request) {
     return fate;
   }
   if (world_.calm) return fate;
-  if (world_.strikes(Fault::throttled, random_)) {
+  const bool in_burst = world_.throttled_share > 0 && random_.unit() < world_.throttled_share;
+  if (in_burst || world_.strikes(Fault::throttled, random_)) {
     fate.kind = Fate::Kind::throttled;
     return fate;
   }
@@ -246,6 +261,9 @@ Fate Process::judge(const store::Request& request) {
   fate.answer_lost = world_.strikes(Fault::reply_lost, random_);
   if (world_.strikes(Fault::slow_request, random_)) fate.there = random_.between(latency, lease * 3);
   if (world_.strikes(Fault::slow_reply, random_)) fate.back = random_.between(latency, lease * 3);
+  if (std::holds_alternative<store::BatchGet>(request) && world_.strikes(Fault::unprocessed, random_)) {
+    fate.goes = 2 + random_.below(3);
+  }
   if (!std::holds_alternative<Update>(request)) return fate;
   if (world_.strikes(Fault::duplicate, random_)) fate.again = random_.between(0ms, latency * 4);
   if (world_.strikes(Fault::late_duplicate, random_)) fate.again = random_.between(latency, lease * 3);

@@ -9,10 +9,12 @@
 
 #include "runtime/log.hpp"
 #include "sim/node_loop.hpp"
+#include "sim/post.hpp"
 #include "sim/recorder.hpp"
 #include "sim/rules.hpp"
 #include "sim/sink.hpp"
 #include "sim/store.hpp"
+#include "sim/stream.hpp"
 #include "sim/upstream.hpp"
 #include "sim/world.hpp"
 #include "worker/stream.hpp"
@@ -27,6 +29,8 @@ struct Surroundings {
   std::shared_ptr<SimTable> table;
   std::vector<Upstream>& upstreams;
   Recorder* recorder = nullptr;  ///< null: histories are not recorded
+  SimStream* stream = nullptr;   ///< null: changes are told to all, or to nobody
+  SimPost* post = nullptr;       ///< null: workers do not tell each other
 };
 
 /// One run of one worker: the production shells on simulated loops, store, network and sink. Destroying it is a
@@ -85,6 +89,7 @@ class Process {
   std::vector<Thread> threads_;
   std::unique_ptr<SimSink> sink_;
   std::unique_ptr<SimStore> store_;
+  std::unique_ptr<worker::PokeNet> pokes_;
   std::unique_ptr<worker::Worker> worker_;
   std::vector<std::string> said_;
   std::optional<Instant> paused_at_;

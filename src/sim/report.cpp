@@ -20,6 +20,10 @@ double hours(Duration duration) {
   return std::chrono::duration<double, std::ratio<3600>>(duration).count();
 }
 
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 using U = unsigned long long;
 
 }  // namespace
@@ -33,8 +37,8 @@ std::string describe(const Sum& sum, double cpu_seconds) {
       format("%llu seeds, %.1f fleet-hours in %.1f s of one core: %.0f fleet-hours per minute of core\n",
              U{sum.seeds}, hours(sum.virtual_time), cpu_seconds, speed(sum, cpu_seconds));
   text += format("%llu steps, %llu events, hash %016llx; all well again at the latest %.0f s after the last fault\n",
-                 U{sum.steps}, U{sum.events}, U{sum.hash},
-                 std::chrono::duration<double>(sum.longest_to_come_well).count());
+                 U{sum.steps}, U{sum.events}, U{sum.hash}, seconds(sum.longest_to_come_well));
+  text += format("a margin below the skew in %llu seeds\n", U{sum.margins_below_skew});
   text += "\nscenarios     ";
   for (std::size_t i = 0; i < scenarios_count; ++i) {
     if (sum.by_scenario[i] == 0) continue;
@@ -62,12 +66,14 @@ std::string describe_broken(const Sum& sum, const std::string& commit) {
   std::string text = "\nBROKEN: " + violation.rule + ": " + violation.what + "\n";
   text += "  seed " + std::to_string(sum.broken_seed) + ", scenario " + std::string(name_of(shrunk.plan.scenario)) +
           ", commit " + (commit.empty() ? "unknown" : commit) + "\n";
-  text += "  again:    " + replay_command(shrunk.plan, shrunk.cuts) + "\n";
+  text += "  again:    " + replay_command(shrunk) + "\n";
   text += "  at first: " + sum.first_violation.rule + ": " + sum.first_violation.what + "\n";
-  text += "  cut down in " + std::to_string(shrunk.runs) + " runs to " + std::to_string(shrunk.plan.processes) +
-          " processes, " + std::to_string(shrunk.plan.connections) + " connections, " +
-          format("%.3f s; lease %.3g s; faults:", std::chrono::duration<double>(shrunk.plan.duration).count(),
-                 std::chrono::duration<double>(shrunk.plan.terms.lease).count());
+  text +=
+      "  " + (shrunk.runs == 0 ? std::string() : "cut down in " + std::to_string(shrunk.runs) + " runs to ") +
+      std::to_string(shrunk.plan.processes) + " processes, " + std::to_string(shrunk.plan.connections) +
+      " connections, " +
+      format("%.3f s; lease %.3g s, margin %.3g s, skew %.3g s; faults:", seconds(shrunk.plan.duration),
+             seconds(shrunk.plan.terms.lease), seconds(shrunk.plan.terms.margin), seconds(shrunk.plan.terms.skew));
   for (std::size_t i = 0; i < faults_count; ++i) {
     const auto fault = static_cast<Fault>(i);
     if (shrunk.plan.on(fault)) text += " " + std::string(name_of(fault)) + format("=%.3g", shrunk.plan.rate[fault]);
@@ -100,7 +106,8 @@ std::string to_json(const Sum& sum, double cpu_seconds, const std::string& commi
                         {"steps", sum.steps},
                         {"events", sum.events},
                         {"hash", format("%016llx", U{sum.hash})},
-                        {"well_after_s_max", std::chrono::duration<double>(sum.longest_to_come_well).count()},
+                        {"well_after_s_max", seconds(sum.longest_to_come_well)},
+                        {"margins_below_skew", sum.margins_below_skew},
                         {"scenarios", std::move(scenarios)},
                         {"faults_injected", std::move(faults)},
                         {"sometimes", std::move(marks)}};
@@ -111,7 +118,7 @@ std::string to_json(const Sum& sum, double cpu_seconds, const std::string& commi
                           {"what", sum.first_violation.what},
                           {"seed", sum.broken_seed},
                           {"scenario", name_of(sum.broken->plan.scenario)},
-                          {"replay", replay_command(sum.broken->plan, sum.broken->cuts)},
+                          {"replay", replay_command(*sum.broken)},
                           {"trace", std::move(tail)}};
   }
   return json::serialize(document) + "\n";

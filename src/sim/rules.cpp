@@ -15,6 +15,7 @@ std::int16_t Rules::add_process(Known known) {
 void Rules::died(std::int16_t process) {
   this->process(process).alive = false;
   this->process(process).clock = nullptr;
+  this->process(process).reads_changes = nullptr;
   for (Conn& at : conns_) {
     std::erase_if(at.holdings, [&](const Holding& one) { return one.process == process; });
   }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct Known {
   bool alive = true;
   std::optional<Instant> draining_since{};  ///< true time
   Instant stood_still_until{};              ///< true time of its last resume
+  std::function<bool()> reads_changes{};    ///< whether it believes that it reads the changes for all
+  std::optional<Instant> looked{};          ///< own time of its latest look for orphans
 };
 
 /// S1–S11, looked at while everything runs. It sees the table at the moment of each write, each belief, each effect;
@@ -48,6 +51,12 @@ class Rules {
   void asked(std::int16_t process, const Update& update);
   void carried_out(const Update& update, const RowReply& reply, const Origin& origin);
   void answered(std::int16_t process, const Update& update, const RowReply& reply, bool late);
+
+  // The change feed (rules_feed.cpp).
+  /// It tells another process that rows may have become free.
+  void poked(std::int16_t process);
+  void looked(std::int16_t process, const QueryDue& query, Instant own_now);
+  void look_at_readers();
 
   // Beliefs and effects (rules_effects.cpp).
   void granted(std::int16_t process, std::int32_t connection, std::shared_ptr<LeaseGuard> guard,
@@ -120,12 +129,14 @@ class Rules {
   void worker_wrote(Conn& at, std::int32_t connection, const Update& update, const Row& after, const Origin& origin);
   void claimed(Conn& at, std::int32_t connection, const Row& after, const Origin& origin);
   void checkpointed(const Conn& at, std::int32_t connection, const Row& after);
+  void feed_carried_out(const Update& update, const RowReply& reply, const Origin& origin);
   void refused(std::int32_t connection, const Update& update, const RowReply& reply, const Origin& origin);
   [[nodiscard]] std::string who(std::int16_t process) const;
 
   World& world_;
   std::vector<Known> processes_;
   std::vector<Conn> conns_;
+  Row feed_;  // the row of who reads the changes for all
   std::optional<Violation> violation_;
 };
 

@@ -29,12 +29,11 @@ void Rules::asked(std::int16_t process, const Update& update) {
                   ? 4
                   : static_cast<std::int64_t>(intent.kind == Intent::Kind::other ? 5 : static_cast<int>(intent.kind)),
               intent.epoch);
-  if (connection < 0) return;
   const Known& known = this->process(process);
   if (intent.kind == Intent::Kind::claim && known.draining_since && *known.draining_since < world_.now()) {
     broken("S11", who(process) + " asks for a claim although it is draining", connection);
   }
-  if (intent.kind != Intent::Kind::release) return;
+  if (connection < 0 || intent.kind != Intent::Kind::release) return;
   const Holding* held = holding(connection, process, {intent.epoch});
   if (held != nullptr && held->open) {
     broken("S11", who(process) + " gives the lease back while its connection is still open", connection);
@@ -46,6 +45,7 @@ void Rules::asked(std::int16_t process, const Update& update) {
 
 void Rules::carried_out(const Update& update, const RowReply& reply, const Origin& origin) {
   const std::int32_t connection = connection_of_key(update.key);
+  if (update.key.starts_with(key_prefix::feed)) feed_carried_out(update, reply, origin);
   if (connection < 0) return;
   if (reply.ok()) {
     applied(connection, update, *reply.value, origin);
@@ -181,7 +181,8 @@ void Rules::answered(std::int16_t process, const Update& update, const RowReply&
   }
   world_.note(Happening::Kind::answered, process, connection, static_cast<std::int64_t>(reply.outcome));
   if (connection < 0) {
-    if (reply.outcome == Outcome::conflict) world_.marks.hit(Mark::name_clash);
+    const bool is_worker = update.key.starts_with(key_prefix::worker);
+    if (is_worker && reply.outcome == Outcome::conflict) world_.marks.hit(Mark::name_clash);
     return;
   }
   if (reply.outcome != Outcome::conflict || !reply.value) return;

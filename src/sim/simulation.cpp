@@ -14,6 +14,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t steps_between_looks = 4096;
 constexpr std::size_t trace_keep = 200'000;
+/// A stream's usual lateness of 0.9 s, a poke, a look, a claim, each with its jitter and on a slow network, and a
+/// clock that is a little slow; where looks alone find a row it takes half a lease and more.
+constexpr Duration reaction_most = 4s;
 
 class Simulation {
  public:
@@ -23,13 +26,16 @@ class Simulation {
         table_(std::make_shared<SimTable>()),
         upstreams_(make_upstreams()),
         recorder_(judge_history ? std::make_unique<Recorder>() : nullptr),
-        around_{world_, rules_, table_, upstreams_, recorder_.get()},
+        stream_(plan.stream ? std::make_unique<SimStream>(world_) : nullptr),
+        post_(plan.stream ? std::make_unique<SimPost>(world_) : nullptr),
+        around_{world_, rules_, table_, upstreams_, recorder_.get(), stream_.get(), post_.get()},
         people_(around_),
         nemesis_(around_, people_),
         index_random_(seed_of(plan.seed, "index")),
         tail_most_(tail_most) {
     table_->watch([this](const Update& update, const RowReply& reply, const Origin& origin) {
       rules_.carried_out(update, reply, origin);
+      if (stream_ && reply.ok()) stream_->wrote(*reply.value);
       if (recorder_) record(update, reply, origin);
     });
     if (plan.on(Fault::stale_index)) table_->let_index_lag([this] { return index_lag(); });
@@ -38,7 +44,7 @@ class Simulation {
   Result run() {
     people_.add_all();
     nemesis_.start();
-    if (run_until(Timeline::start + world_.plan.duration) && come_well()) all_drain();
+    if (run_until(Timeline::start + world_.plan.duration) && come_well() && react()) all_drain();
     if (recorder_ && !rules_.violation()) {
       if (const Verdict verdict = recorder_->judge(); !verdict.good()) rules_.broken("history", verdict.words, -1);
     }
@@ -99,6 +105,7 @@ class Simulation {
   [[nodiscard]] Duration time_to_come_well() const {
     const Plan& plan = world_.plan;
     Duration time = 12 * plan.terms.lease + 2 * plan.wall_error_most() + plan.drain_timeout + 4 * plan.message_every;
+    time += plan.stream ? 6 * plan.terms.reconcile_every : 0s;           // looks are rare, and rarer after failures
     time += 3min;                                                        // opening, backoff, Retry-After
     if (plan.on(Fault::refusal) || plan.on(Fault::drop)) time += 21min;  // parked for 10 to 20 minutes
     // A monotonic clock that runs at half speed goes on doing so: to its process all that lasts twice as long.
@@ -125,6 +132,53 @@ class Simulation {
     return connection_name(connection) + " is " + row.state + ", owned by '" + row.owner + "' and " +
            (rules_.flowed_at(connection) > since ? "flows, " : "does not flow, ") + std::to_string(seconds) +
            " s after the last fault";
+  }
+
+  /// Where one reads the changes for all: what becomes free is taken long before anybody would look for it.
+  bool react() {
+    if (!stream_) return true;
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, upstreams_.size()); ++i) {
+      const auto connection = static_cast<std::int32_t>(i);
+      const auto owned = [&] { return !rules_.row(connection).owner.empty(); };
+      if (rules_.row(connection).state != state::started) continue;
+      people_.stop_or_start(connection);
+      if (!run_while(owned, 2 * world_.plan.terms.lease)) return false;
+      if (owned()) continue;  // of an owner that died as it was stopped: nobody takes that away
+      people_.stop_or_start(connection);
+      if (!run_while([&] { return !owned(); }, reaction_most)) return false;
+      if (owned()) continue;
+      rules_.broken("liveness", connection_name(connection) + " was started and nobody took it within seconds",
+                    connection);
+      return false;
+    }
+    return reacts_to_drain();
+  }
+  bool reacts_to_drain() {
+    const Process* const leaving = nemesis_.drain_one();
+    if (leaving == nullptr) return true;
+    if (!run_while([&] { return !leaving->ended(); }, world_.plan.drain_timeout + world_.plan.terms.lease))
+      return false;
+    const auto first_orphan = [&] {
+      for (std::size_t i = 0; i < upstreams_.size(); ++i) {
+        const Rules::Row& row = rules_.row(static_cast<std::int32_t>(i));
+        if (row.state == state::started && row.owner.empty()) return static_cast<std::int32_t>(i);
+      }
+      return -1;
+    };
+    if (!run_while([&] { return first_orphan() >= 0; }, reaction_most)) return false;
+    if (first_orphan() < 0) return true;
+    rules_.broken("liveness", connection_name(first_orphan()) + " was given back and nobody took it within seconds",
+                  first_orphan());
+    return false;
+  }
+  /// False where a rule was broken.
+  template <class Predicate>
+  bool run_while(Predicate holds, Duration most) {
+    const Instant end = world_.now() + most;
+    while (holds() && world_.now() < end) {
+      if (!run_until(std::min(end, world_.now() + 50ms))) return false;
+    }
+    return true;
   }
 
   /// S11: with nothing in its way, a drain gives everything back.
@@ -177,6 +231,8 @@ class Simulation {
   std::shared_ptr<SimTable> table_;
   std::vector<Upstream> upstreams_;
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<SimStream> stream_;
+  std::unique_ptr<SimPost> post_;
   Surroundings around_;
   People people_;
   Nemesis nemesis_;

@@ -18,7 +18,8 @@ struct SimStore::Flight {
   SimStore* store = nullptr;             // null: it has died, or this was answered
   std::list<FlightPtr>::iterator place;  // in the store's list, while there is one
   TimerId deadline = 0;
-  Answer answer;  // on its way back
+  Answer answer;   // on its way back
+  RowsReply rows;  // of a batch that is read in several goes: those of the earlier ones
 
   [[nodiscard]] Answer broken(const char* why) const {
     return operation->failure(Outcome::unknown, {Code::unavailable, why});
@@ -32,34 +33,42 @@ struct SimStore::Flight {
 };
 
 SimStore::SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks,
-                   bool feed)
+                   bool feed, SimStream* stream)
     : RequestStore(own),
       table_(std::move(table)),
       own_(own),
       world_(world),
       process_(process),
-      hooks_(std::make_shared<const Hooks>(std::move(hooks))) {
-  if (!feed) return;
+      hooks_(std::make_shared<const Hooks>(std::move(hooks))),
+      stream_(stream) {
+  if (!feed && stream_ == nullptr) return;
   feed_ = std::make_shared<store::ChangeFeed>(own);
+  if (stream_ != nullptr) return;
   table_->memory().subscribe(*feed_);
 }
 
 SimStore::~SimStore() {
-  if (feed_) table_->memory().unsubscribe(*feed_);
+  if (feed_ && stream_ == nullptr) table_->memory().unsubscribe(*feed_);
   for (const FlightPtr& flight : flights_) {
     own_.cancel(flight->deadline);
     flight->store = nullptr;
   }
 }
 
-void SimStore::changes(std::function<void()> listener) {
-  if (feed_) feed_->listen(std::move(listener));
+void SimStore::changes(ChangeListener listener) {
+  if (!feed_) return;
+  const bool ends = listener == nullptr;
+  feed_->listen(std::move(listener));
+  if (stream_ == nullptr) return;
+  reader_ = ends ? nullptr : stream_->read(feed_, hooks_->reachable);
 }
 
 Capabilities SimStore::capabilities() const {
   return {.name = "simulated",
           .transactions = true,
-          .changes = feed_ != nullptr,
+          .changes = stream_ != nullptr ? stream_->on() : feed_ != nullptr,
+          .changes_need_reader = stream_ != nullptr,
+          .no_changes = stream_ != nullptr && !stream_->on() ? "the stream is off" : "",
           .index_is_consistent = !table_->index_lags(),
           .returns_row_on_conflict = true};
 }
@@ -100,6 +109,9 @@ void SimStore::arrive(const FlightPtr& flight) {
       break;
   }
   if (!flight->reaches_the_table()) return;
+  if (fate.goes > 1 && std::holds_alternative<store::BatchGet>(flight->operation->request)) {
+    return read_in_goes(flight, 0);
+  }
   if (fate.again) flight->world->call_after(*fate.again, [flight] { arrive_again(flight); });
   Answer answer = flight->carry_out(false);
   if (fate.answer_lost) return;
@@ -109,6 +121,25 @@ void SimStore::arrive(const FlightPtr& flight) {
 
 void SimStore::arrive_again(const FlightPtr& flight) {
   if (flight->reaches_the_table()) (void)flight->carry_out(true);
+}
+
+/// DynamoDB's UnprocessedKeys: each go reads its part of the rows as they are then, so that together they are of no
+/// one moment. Between two of them the answer travels, and the rest of the request.
+void SimStore::read_in_goes(const FlightPtr& flight, std::size_t done) {
+  if (!flight->reaches_the_table()) return;
+  const auto& keys = std::get<store::BatchGet>(flight->operation->request).keys;
+  const std::size_t goes = flight->fate.goes;
+  const auto place = [&](std::size_t go) { return static_cast<std::ptrdiff_t>(keys.size() * go / goes); };
+  store::BatchGet part{{keys.begin() + place(done), keys.begin() + place(done + 1)}};
+  auto read = std::get<RowsReply>(flight->table->execute(std::move(part), flight->origin, flight->world->now()));
+  for (Row& row : read.value) flight->rows.value.push_back(std::move(row));
+  if (done + 1 < goes) {
+    flight->world->call_after(flight->fate.back + flight->fate.there,
+                              [flight, done] { read_in_goes(flight, done + 1); });
+    return;
+  }
+  flight->rows.outcome = Outcome::applied;
+  send_back(flight, std::move(flight->rows));
 }
 
 void SimStore::send_back(const FlightPtr& flight, Answer&& answer) {
@@ -134,6 +165,7 @@ void SimStore::finish(Flight& flight, Answer&& answer) {
 
 void SimStore::shut(std::function<void()> done) {
   if (feed_) feed_->listen(nullptr);
+  reader_.reset();
   own_.post([this, done = std::move(done)] {
     while (!flights_.empty()) {
       Flight& flight = *flights_.front();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/stream.hpp"
 #include "sim/table.hpp"
 #include "store/change_feed.hpp"
 #include "store/request_store.hpp"
@@ -27,6 +28,7 @@ struct Fate {
   bool answer_lost = false;         ///< carried out, but nobody says so
   bool answer_broken = false;       ///< carried out, but the answer says nothing (5xx)
   std::optional<Duration> again{};  ///< it arrives once more, so long after it did
+  std::size_t goes = 1;  ///< a BatchGet is carried out in so many: what one leaves unprocessed is asked for again
 };
 
 /// One process's way to the table: a network in which everything can happen that the contract allows. Deadlines and
@@ -43,12 +45,14 @@ class SimStore final : public store::RequestStore {
   };
 
   /// Both loops must outlive it; the world's must outlive what is under way.
-  SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks, bool feed);
+  /// `feed`: tells of all changes itself; `stream`: reads them from there, as few should at once.
+  SimStore(std::shared_ptr<SimTable> table, Loop& own, Loop& world, std::int16_t process, Hooks hooks, bool feed,
+           SimStream* stream = nullptr);
   ~SimStore() override;
   SimStore(const SimStore&) = delete;
   SimStore& operator=(const SimStore&) = delete;
 
-  void changes(std::function<void()> listener) override;
+  void changes(ChangeListener listener) override;
   [[nodiscard]] Capabilities capabilities() const override;
   [[nodiscard]] std::size_t pending() const { return flights_.size(); }
 
@@ -61,6 +65,7 @@ class SimStore final : public store::RequestStore {
   using FlightPtr = std::shared_ptr<Flight>;
   static void arrive(const FlightPtr& flight);
   static void arrive_again(const FlightPtr& flight);
+  static void read_in_goes(const FlightPtr& flight, std::size_t done);
   static void send_back(const FlightPtr& flight, store::Answer&& answer);
   void finish(Flight& flight, store::Answer&& answer);
 
@@ -69,8 +74,10 @@ class SimStore final : public store::RequestStore {
   Loop& world_;
   const std::int16_t process_;
   const std::shared_ptr<const Hooks> hooks_;
+  SimStream* const stream_;
   std::shared_ptr<store::ChangeFeed> feed_;  // null: tells of no changes
-  std::list<FlightPtr> flights_;             // not answered yet, in the order in which they were asked
+  std::shared_ptr<SimStream::Reader> reader_;
+  std::list<FlightPtr> flights_;  // not answered yet, in the order in which they were asked
 };
 
 }  // namespace holdfast::sim

@@ -27,6 +27,7 @@ struct World {
   NodeLoop loop;      ///< what happens outside of all processes
   bool calm = false;  ///< faults are over
   bool outage = false;
+  double throttled_share = 0;  ///< of all requests: they are refused
   bool upstreams_down = false;
 
   [[nodiscard]] Instant now() const { return timeline.now(); }

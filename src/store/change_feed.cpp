@@ -1,20 +1,30 @@
 #include "store/change_feed.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::store {
+
+namespace {
+
+/// Stands for any number; a sum of millions of them fits into 64 bits.
+constexpr std::uint64_t many = std::uint64_t{1} << 40U;
+
+}  // namespace
 
 ChangeFeed::~ChangeFeed() {
   loop_.cancel(timer_);
 }
 
-void ChangeFeed::listen(std::function<void()> listener) {
+void ChangeFeed::listen(ChangeListener listener) {
   listener_ = std::move(listener);
   has_listener_.store(listener_ != nullptr, std::memory_order_relaxed);
 }
 
-void ChangeFeed::touch() {
-  if (!has_listener() || posted_.exchange(true)) return;
+void ChangeFeed::touch(std::size_t rows) {
+  if (!has_listener()) return;
+  rows_.fetch_add(std::min<std::uint64_t>(rows, many));
+  if (posted_.exchange(true)) return;
   loop_.post([weak = weak_from_this()] {
     if (const auto feed = weak.lock()) feed->touched();
   });
@@ -35,7 +45,8 @@ void ChangeFeed::touched() {
 void ChangeFeed::tell() {
   told_ = loop_.instant();
   const auto listener = listener_;  // it may replace itself
-  if (listener) listener();
+  const std::uint64_t rows = rows_.exchange(0);
+  if (listener) listener({rows < many ? static_cast<std::size_t>(rows) : Changed::any});
 }
 
 }  // namespace holdfast::store

@@ -1,10 +1,13 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
 
 namespace holdfast::store {
 
@@ -19,9 +22,9 @@ class ChangeFeed : public std::enable_shared_from_this<ChangeFeed> {
   ChangeFeed(const ChangeFeed&) = delete;
   ChangeFeed& operator=(const ChangeFeed&) = delete;
 
-  void listen(std::function<void()> listener);
-  /// Any thread: rows may have changed. Must not run while the loop is being destroyed.
-  void touch();
+  void listen(ChangeListener listener);
+  /// Any thread: so many rows may have changed. Must not run while the loop is being destroyed.
+  void touch(std::size_t rows = Changed::any);
   [[nodiscard]] bool has_listener() const { return has_listener_.load(std::memory_order_relaxed); }  ///< any thread
 
  private:
@@ -29,10 +32,11 @@ class ChangeFeed : public std::enable_shared_from_this<ChangeFeed> {
   void tell();
 
   Loop& loop_;
-  std::function<void()> listener_;
+  ChangeListener listener_;
   std::atomic<bool> has_listener_ = false;
   std::atomic<bool> posted_ = false;
-  TimerId timer_ = 0;  // set while a call is due
+  std::atomic<std::uint64_t> rows_ = 0;  // since it was told last; `many` each time that it is not known
+  TimerId timer_ = 0;                    // set while a call is due
   Instant told_ = Instant::min();
 };
 

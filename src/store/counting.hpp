@@ -25,7 +25,7 @@ class CountingStore final : public Store {
                 Handler<RowsReply> handler) override;
   void query_due(QueryDue query, Instant deadline, Handler<PageReply> handler) override;
   void query_owned(std::string owner, Instant deadline, Handler<RowsReply> handler) override;
-  void changes(std::function<void()> listener) override { store_.changes(std::move(listener)); }
+  void changes(ChangeListener listener) override { store_.changes(std::move(listener)); }
   [[nodiscard]] Capabilities capabilities() const override { return store_.capabilities(); }
   [[nodiscard]] ConsumedByKind consumed() const override { return store_.consumed(); }
   void close(std::function<void()> done) override { store_.close(std::move(done)); }

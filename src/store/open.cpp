@@ -1,30 +1,78 @@
+#include "store/open.hpp"
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "holdfast/store.hpp"
+#include "store/dynamodb/connection.hpp"
+#include "store/dynamodb/dynamodb_store.hpp"
+#include "store/dynamodb/surroundings.hpp"
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace holdfast {
 
-Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop) {
-  const auto misuse = [&](const std::string& why) {
-    return fail(Code::usage, "cannot open the store \"" + url + "\": " + why);
-  };
-  if (url == "memory:") return store::make_memory_store(std::make_shared<store::MemoryTable>(), loop);
-  constexpr std::string_view sqlite = "sqlite:";
-  if (!url.starts_with(sqlite)) return misuse("give sqlite:PATH or memory:");
-  store::SqliteOptions options;
-  const std::size_t question = std::min(url.find('?'), url.size());
-  options.path = url.substr(sqlite.size(), question - sqlite.size());
-  const std::string setting = url.substr(question);
+namespace store {
+
+namespace {
+
+constexpr std::string_view sqlite_scheme = "sqlite:";
+
+tl::unexpected<Error> misuse(const std::string& url, const std::string& why) {
+  return fail(Code::usage, "cannot open the store \"" + url + "\": " + why);
+}
+
+Result<SqliteOptions> parse_sqlite_url(const std::string& url) {
+  SqliteOptions options;
+  options.path = path_of(url);
+  const std::string setting = url.substr(std::min(url.find('?'), url.size()));
   if (setting == "?sync=normal") {
     options.sync_full = false;
   } else if (!setting.empty() && setting != "?sync=full") {
-    return misuse("after the path comes ?sync=full, ?sync=normal or nothing");
+    return misuse(url, "after the path comes ?sync=full, ?sync=normal or nothing");
   }
-  return store::make_sqlite_store(std::move(options), loop);
+  return options;
+}
+
+Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop, const MakeTransport& transport) {
+  auto options = dynamodb::parse_table_url(url);
+  if (!options) return tl::unexpected(options.error());
+  auto connection = dynamodb::connect(*options, loop, transport(), dynamodb::this_machine(loop));
+  if (!connection) return misuse(url, connection.error().detail);
+  return dynamodb::make_dynamodb_store(*std::move(options), *std::move(connection), loop);
+}
+
+}  // namespace
+
+bool is_remote(const std::string& url) {
+  return url.starts_with(dynamodb::table_url_scheme);
+}
+
+std::string path_of(const std::string& url) {
+  const std::string path = url.substr(std::min(sqlite_scheme.size(), url.size()));
+  return path.substr(0, path.find('?'));
+}
+
+Result<void> check_store_url(const std::string& url) {
+  if (url == "memory:") return {};
+  if (url.starts_with(sqlite_scheme)) return parse_sqlite_url(url).map([](const SqliteOptions&) {});
+  if (is_remote(url)) return dynamodb::parse_table_url(url).map([](const dynamodb::TableOptions&) {});
+  return misuse(url, "give sqlite:PATH or dynamodb://TABLE?region=REGION");
+}
+
+Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop, const MakeTransport& transport) {
+  if (auto checked = check_store_url(url); !checked) return tl::unexpected(checked.error());
+  if (url == "memory:") return make_memory_store(std::make_shared<MemoryTable>(), loop);
+  if (is_remote(url)) return open_dynamodb(url, loop, transport);
+  auto options = parse_sqlite_url(url);
+  if (!options) return tl::unexpected(options.error());
+  return make_sqlite_store(*std::move(options), loop);
+}
+
+}  // namespace store
+
+Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop) {
+  return store::open_store(url, loop, nullptr);
 }
 
 }  // namespace holdfast

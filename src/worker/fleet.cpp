@@ -11,13 +11,16 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/http_client.hpp"
 #include "runtime/log.hpp"
 #include "runtime/shortage.hpp"
 #include "runtime/signals.hpp"
 #include "sink/make_sink.hpp"
+#include "store/open.hpp"
 #include "worker/one_line.hpp"
 #include "worker/report.hpp"
 #include "worker/stream_loops.hpp"
+#include "worker/udp_pokes.hpp"
 #include "worker/worker.hpp"
 
 namespace holdfast {
@@ -73,6 +76,7 @@ class Fleet::Impl {
   void run_control(runtime::AsioLoop& control);
   Result<void> work(runtime::AsioLoop& control);
   void signalled(runtime::AsioLoop& control);
+  [[nodiscard]] bool makes_table() const;
   void make_table(runtime::AsioLoop& control);
   void ask_store_first(runtime::AsioLoop& control);
   void refuse(runtime::AsioLoop& control, const Error& error);
@@ -86,6 +90,7 @@ class Fleet::Impl {
   std::string incarnation_;
   std::optional<runtime::Log> log_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<worker::UdpPokes> pokes_;  // null: none
   std::optional<worker::StreamLoops> streams_;
   std::unique_ptr<Worker> worker_;
   std::optional<runtime::Signals> signals_;
@@ -108,7 +113,7 @@ Result<void> Fleet::Impl::prepare() {
   }
   if (options_.id.empty()) options_.id = runtime::host_and_process();
   if (auto good = check_name(options_.id); !good) return good;
-  options_.address = worker::one_line(options_.address, name_bytes_max);
+  if (auto good = worker::UdpPokes::check(options_.advertise, options_.poke_listen); !good) return good;
   if (options_.threads < 1 || options_.threads > threads_max) return fail(Code::usage, "threads must be 1 to 256");
   if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
   if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
@@ -129,9 +134,15 @@ Result<void> Fleet::Impl::prepare() {
 }
 
 Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
-  auto store = open_store(options_.store, control);
+  auto store = store::open_store(options_.store, control,
+                                 [&control] { return std::make_unique<runtime::HttpClient>(control); });
   if (!store) return tl::unexpected(store.error());
   store_ = *std::move(store);
+  if (!options_.advertise.empty()) {
+    auto pokes = worker::UdpPokes::open(control, options_.advertise, options_.poke_listen);
+    if (!pokes) return tl::unexpected(pokes.error());
+    pokes_ = *std::move(pokes);
+  }
   if (!options_.report_file.empty()) {
     if (auto tried = worker::try_report(options_.report_file); !tried) return tried;
   }
@@ -177,6 +188,7 @@ Result<Report> Fleet::Impl::run() {
   if (outcome) outcome = work(control);
   const bool began = worker_ != nullptr;
   const Report report = finish();
+  pokes_.reset();  // before its loop
   if (sink_) sink_->close(report.end == Report::End::drained ? closing_limit : std::chrono::seconds(1));
   streams_.reset();  // after the sink, whose thread tells them of its progress
   if (store_) close_store(control);
@@ -222,7 +234,7 @@ void Fleet::Impl::run_control(runtime::AsioLoop& control) {
     if (options_.handle_signals) {
       signals_.emplace(control, [this, &control](int) { signalled(control); });
     }
-    control.post([this, &control] { options_.make_table ? make_table(control) : ask_store_first(control); });
+    control.post([this, &control] { makes_table() ? make_table(control) : ask_store_first(control); });
     control.run();
   } catch (const std::exception& thrown) {
     failed(words_of(thrown, "the control loop ended by an unexpected error: "));
@@ -251,7 +263,12 @@ void Fleet::Impl::refuse(runtime::AsioLoop& control, const Error& error) {
   control.stop();
 }
 
-/// So that the first worker on a fresh machine needs no other command before it.
+/// So that the first worker on a fresh machine needs no other command before it. A table that costs money, and that
+/// workers have no permission to make, is made by 'holdfast init' alone.
+bool Fleet::Impl::makes_table() const {
+  return options_.make_table && !store::is_remote(options_.store);
+}
+
 void Fleet::Impl::make_table(runtime::AsioLoop& control) {
   store_->initialize(control.instant() + first_look_limit, [this, &control](const Reply<std::string>& reply) {
     if (over_) return;  // it is being closed
@@ -286,7 +303,8 @@ void Fleet::Impl::begin(runtime::AsioLoop& control) {
   worker::WorkerOptions options;
   options.name = options_.id;
   options.incarnation = incarnation_;
-  options.address = options_.address;
+  options.pokes = pokes_.get();
+  options.poke_token = Attempt{runtime::random_seed(), runtime::random_seed()}.to_string();
   options.terms = terms_;
   options.max_connections = options_.max_connections;
   options.drain_timeout = options_.drain_timeout;

@@ -43,6 +43,10 @@ Purpose purpose_of(LeaseWrite::Kind kind, bool for_its_checkpoint) {
   return for_its_checkpoint ? Purpose::checkpoint : Purpose::renew;
 }
 
+std::string address_of(const WorkerOptions& options) {
+  return options.pokes == nullptr ? "" : PokeAddress{options.pokes->place(), options.poke_token}.text();
+}
+
 bool is_for_people(const Change& change) {
   return change.attribute == attribute::status || change.attribute == attribute::status_reason;
 }
@@ -61,12 +65,17 @@ Worker::Worker(WorkerOptions options, Loop& control, std::vector<Loop*> streams,
       keeper_(WorkerId(options_.name + "#" + options_.incarnation), options_.terms,
               KeeperLimits{.max_leases = options_.max_connections}, control.random()),
       planner_(options_.terms, PlannerLimits{.max_leases = options_.max_connections}, control.random()),
-      membership_(MembershipOptions{options_.name, options_.incarnation, options_.address,
+      membership_(MembershipOptions{options_.name, options_.incarnation, address_of(options_),
                                     static_cast<std::int64_t>(options_.max_connections), options_.terms},
                   control, store_, log,
                   [this] {
                     return Membership::Facts{static_cast<std::int64_t>(keeper_.held()), draining_};
                   }),
+      watch_({keeper_.owner(), options_.terms, options_.pokes, options_.poke_token}, control, store_, log,
+             [this] {
+               planner_.poke(control_.now());
+               pump();
+             }),
       tidings_(control, log, options_.max_connections),
       pulse_(
           control, streams_, options_.terms.lease,
@@ -86,20 +95,13 @@ Worker::~Worker() {
     if (place.cut_timer != 0) control_.cancel(place.cut_timer);
     if (place.lodging) place.lodging->guard().revoke();
   }
-  store_.changes(nullptr);
 }
 
 void Worker::start() {
   report_.started = control_.wall();
   log_.info("worker " + keeper_.owner().value + " on " + store_.capabilities().name);
   membership_.start();
-  if (store_.capabilities().changes) {
-    store_.changes(when_alive([this] {
-      if (over_) return;
-      planner_.poke(control_.now());
-      pump();
-    }));
-  }
+  watch_.start();
   if (options_.sink_failure) watch_sink();
   if (options_.checkpoint_every > Duration::zero()) ask_for_checkpoints();
   pulse_.start();
@@ -519,6 +521,7 @@ void Worker::drain() {
   planner_.drain();
   keeper_.drain(control_.now());
   membership_.tell();
+  watch_.drain();
   drain_timer_ = control_.call_at(drain_deadline_, [this] {
     drain_timer_ = 0;
     end(keeper_.used() == 0 ? Report::End::drained : Report::End::cut);
@@ -529,7 +532,9 @@ void Worker::drain() {
 void Worker::finish_if_done() {
   if (!draining_ || finishing_ || keeper_.used() != 0) return;
   finishing_ = true;
-  membership_.finish(drain_deadline_, [this] { end(Report::End::drained); });
+  const Instant now = control_.instant();
+  watch_.finish(now + (drain_deadline_ - now) / 2,
+                [this] { membership_.finish(drain_deadline_, [this] { end(Report::End::drained); }); });
 }
 
 void Worker::stop() {
@@ -557,6 +562,7 @@ void Worker::end(Report::End how) {
     if (*timer != 0) control_.cancel(std::exchange(*timer, 0));
   }
   membership_.abandon();
+  watch_.abandon();
   log_.info("ended: " + std::to_string(keeper_.counters().releases) + " given back, " + std::to_string(report_.cut) +
             " cut");
   control_.post(when_alive(ended_));
@@ -576,6 +582,10 @@ Report Worker::report() const {
   }
   report.store = store_.counts();
   report.capacity = store_.consumed();
+  report.pokes_sent = watch_.counts().pokes_sent;
+  report.pokes_heard = watch_.counts().pokes_heard;
+  report.pokes_refused = watch_.counts().pokes_refused;
+  report.changes_read = watch_.counts().changes;
   if (!over_) report.ended = control_.wall();
   return report;
 }

@@ -16,6 +16,7 @@
 #include "holdfast/store.hpp"
 #include "runtime/log.hpp"
 #include "store/counting.hpp"
+#include "worker/change_watch.hpp"
 #include "worker/lodging.hpp"
 #include "worker/loop_pulse.hpp"
 #include "worker/membership.hpp"
@@ -26,8 +27,9 @@ namespace holdfast::worker {
 
 struct WorkerOptions {
   std::string name;
-  std::string incarnation;  ///< drawn anew at each start: leases are owned by `name#incarnation`
-  std::string address;
+  std::string incarnation;   ///< drawn anew at each start: leases are owned by `name#incarnation`
+  PokeNet* pokes = nullptr;  ///< null: hears of nothing where the store's changes take a reader
+  std::string poke_token;    ///< drawn anew at each start
   LeaseTerms terms;
   std::size_t max_connections = 100;
   Duration drain_timeout = std::chrono::seconds(20);
@@ -66,6 +68,7 @@ class Worker {
   [[nodiscard]] Report report() const;
   [[nodiscard]] std::size_t held() const { return keeper_.held(); }
   [[nodiscard]] bool draining() const { return draining_; }
+  [[nodiscard]] bool reads_changes() const { return watch_.reads(); }
   [[nodiscard]] bool ended() const { return over_; }
 
  private:
@@ -134,6 +137,7 @@ class Worker {
   Keeper keeper_;
   Planner planner_;
   Membership membership_;
+  ChangeWatch watch_;
   Tidings tidings_;
   LoopPulse pulse_;
   Strays strays_;

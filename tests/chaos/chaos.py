@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Real processes under real faults, and a judgement of what they did. See docs/trust.md.
 
-Usage: ./dev chaos [--minutes M] [--seed N] [--json FILE] [--keep FOLDER]
+Usage: ./dev chaos [--store sqlite|dynamodb] [--minutes M] [--seed N] [--json FILE] [--keep FOLDER]
 """
 import argparse
 import json
 import os
+import pathlib
 import secrets
 import shutil
 import signal
@@ -19,14 +20,19 @@ import clocks
 import schedule
 from harm import LEFT_OUT
 from round import Round, merged
+from tables import DynamoTable, SqliteTable
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from arguments import Parser  # noqa: E402: it is found by the line above
 
 SHOWN_MAX = 20
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev chaos", description="real processes under real faults, checked")
+    parser = Parser(prog="chaos", description="real processes under real faults, checked")
     parser.add_argument("--minutes", type=float, default=2.0, metavar="M", help="about how long [2]")
     parser.add_argument("--seed", type=int, default=None, metavar="N", help="draws the schedule [a random one, printed]")
+    parser.add_argument("--store", choices=["sqlite", "dynamodb"], default="sqlite", help="what workers share [sqlite]")
     parser.add_argument("--json", metavar="FILE", help="the result as JSON")
     parser.add_argument("--keep", metavar="FOLDER", help="where tables, records and logs stay; on a failure they always do")
     parser.add_argument("--schedule", action="store_true", help="print what would be done, and end")
@@ -48,6 +54,15 @@ def table(title: str, counts: Counter) -> list[str]:
     return [title] + [f"  {name:<{width}}  {count:>8,}" for name, count in sorted(counts.items())]
 
 
+def start_server(store: str, seed: int):
+    """The server, if the store has one, and what makes a round's table."""
+    if store == "sqlite":
+        return None, SqliteTable
+    from dynamodb_server import Server  # pylint: disable=import-outside-toplevel
+    server = Server("local")
+    return server, lambda folder: DynamoTable(server, schedule.WORKERS, f"{seed}/{folder}")
+
+
 class Result:
     def __init__(self) -> None:
         self.injected, self.checked, self.facts = Counter(), Counter(), Counter()
@@ -64,7 +79,7 @@ class Result:
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
-    plans = schedule.rounds(seed, options.minutes)
+    plans = schedule.rounds(seed, options.minutes, options.store)
     if options.schedule:
         print(f"seed {seed}")
         for plan in plans:
@@ -79,7 +94,7 @@ def main(arguments: list[str]) -> int:
             print(f"chaos: cannot write {options.json}: {fault.strerror}", file=sys.stderr)
             return 2
     without: set[str] = set()
-    again = f"./dev chaos --seed {seed} --minutes {options.minutes:g}"
+    again = f"./dev chaos --seed {seed} --minutes {options.minutes:g}" + (f" --store {options.store}" if options.store != "sqlite" else "")
     started = time.monotonic()
     print(f"chaos: seed {seed}, commit {commit()}, {len(plans)} rounds; to repeat: {again}", flush=True)
     folder = options.keep or tempfile.mkdtemp(prefix="holdfast-chaos-")
@@ -89,11 +104,12 @@ def main(arguments: list[str]) -> int:
         print("chaos: there is no C compiler, so clocks stay right")
         plans = [plan._replace(clocks={name: [clocks.Clock()] for name in plan.clocks}) for plan in plans]
         without.add("wrong clocks")
+    server, make_table = start_server(options.store, seed)
     result, ended = Result(), True
     try:
         for number, plan in enumerate(plans, 1):
             where = os.path.join(folder, f"round-{number}")
-            one = Round(plan, options.program, library, where, lambda words: print(f"chaos: {words}", flush=True), without)
+            one = Round(plan, options.program, library, where, lambda words: print(f"chaos: {words}", flush=True), without, make_table)
             began = time.monotonic()
             try:
                 one.run()
@@ -107,6 +123,9 @@ def main(arguments: list[str]) -> int:
     except (KeyboardInterrupt, SystemExit):
         ended = False
         print("\nchaos: interrupted: all processes were ended", flush=True)
+    finally:
+        if server:
+            server.stop()
     seconds = time.monotonic() - started
     print("\n".join([""] + table("Injected", result.injected) + [""] + table("Checked", result.checked) + [""] + table("Seen", result.facts) + [""]))
     bad = bool(result.violations)
@@ -119,7 +138,7 @@ def main(arguments: list[str]) -> int:
         print(f"All files are in {folder}. To repeat: {again}")
     elif ended:
         print(f"Nothing was violated in {seconds:.0f} s. Seed {seed}.")
-    document = {"seed": seed, "commit": commit(), "minutes": options.minutes, "seconds": round(seconds), "complete": ended,
+    document = {"store": options.store, "seed": seed, "commit": commit(), "minutes": options.minutes, "seconds": round(seconds), "complete": ended,
                 "not_possible_here": sorted(without), "injected": dict(result.injected), "checked": dict(result.checked),
                 "seen": dict(result.facts),
                 "violations": [{"round": number, "rule": each.rule, "text": each.text} for number, each in result.violations]}

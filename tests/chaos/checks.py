@@ -120,6 +120,26 @@ def _old_after_new(records, not_before, not_after, tolerance, counts, count_name
     return found
 
 
+def nothing_written_while_another_believed(records: Iterable[Record], beliefs: Iterable, true_ms: Callable[[Record], float],
+                                           tolerance_ms: float, counts: Counter) -> list[Violation]:
+    """S1 between our workers and plain ones: no record from inside the time in which a plain worker believed. `beliefs`
+    are those of plain workers (key, worker, since, until; in seconds of the true clock)."""
+    by_conn: dict[str, list] = defaultdict(list)
+    for belief in beliefs:
+        by_conn[belief.key.removeprefix("CONN#")].append(belief)
+    found: dict[tuple, Violation] = {}
+    for record in records:
+        at = true_ms(record)
+        for belief in by_conn[record.conn]:
+            counts["records beside the beliefs of plain workers (S1)"] += 1
+            if belief.since * 1000 + tolerance_ms <= at <= belief.until * 1000 - tolerance_ms:
+                found.setdefault((record.conn, record.epoch, belief), Violation(
+                    "S1", f"{record.conn}: {record.owner} wrote {record.seq or record.gap} under epoch {record.epoch}, "
+                          f"{at - belief.since * 1000:.0f} ms after {belief.worker} had begun to believe and "
+                          f"{belief.until * 1000 - at:.0f} ms before it stopped"))
+    return list(found.values())
+
+
 def accounting(records: Iterable[Record], counts: Counter) -> list[Violation]:
     """S9: of each connection, after dropping repeats, all numbers from 1 to the highest are there, or in a gap record.
     The upstream of a chaos run keeps everything, so a gap record is itself a message that was lost."""

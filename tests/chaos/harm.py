@@ -1,8 +1,6 @@
 """Does to the processes of a round what its schedule says, and undoes it in time."""
 import heapq
-import os
 import signal
-import sqlite3
 from collections import Counter
 from typing import Callable, Optional
 
@@ -11,17 +9,18 @@ from disk import SmallDisk
 from processes import Process, Program
 from proxy import FaultProxy
 from schedule import LANES, WORKERS, Event
-from workers import DRAIN_SECONDS_MAX, MEMORY_BYTES, Slot, now
+from tables import Table
+from workers import DRAIN_SECONDS_MAX, MEMORY_BYTES, PlainSlot, Slot, now
 
 CPU_SHARE_MAX = 0.3  # of one core, while the upstream is away: more is a loop without a wait
 LEFT_OUT = "left out, as the target was under another fault"
 
 
 class Harm:
-    def __init__(self, program: Program, folder: str, states: dict[str, str], slots: dict[str, Slot], feed: Process,
-                 proxy: FaultProxy, disk: Optional[SmallDisk], without: set[str]) -> None:
+    def __init__(self, program: Program, folder: str, states: dict[str, str], slots: dict[str, Slot], plain: dict[str, PlainSlot],
+                 feed: Process, proxy: FaultProxy, table: Table, disk: Optional[SmallDisk], without: set[str]) -> None:
         self.program, self.folder, self.states = program, folder, states
-        self.slots, self.feed, self.proxy, self.disk = slots, feed, proxy, disk
+        self.slots, self.plain, self.feed, self.proxy, self.table, self.disk = slots, plain, feed, proxy, table, disk
         self.without = without  # kinds of fault that this machine does not allow
         self.injected: Counter = Counter()
         self.checked: Counter = Counter()
@@ -32,7 +31,6 @@ class Harm:
         self._order = 0
         self._lane_use = [0] * LANES       # so that the end of an older fault does not end a newer one
         self._lane_free = [0.0] * LANES
-        self._lock: Optional[sqlite3.Connection] = None
 
     def plan(self, events: list[Event]) -> None:
         begin = now()
@@ -50,7 +48,7 @@ class Harm:
         while self._due:
             heapq.heappop(self._due)[2]()
             step()
-        self.unlock()
+        self.table.end()
         if self.disk:
             self.disk.empty()
         for lane in range(LANES):
@@ -65,7 +63,11 @@ class Harm:
         name = event.kind
         if self.over or name in self.without or (name == "disk_full" and not self.disk):
             return
-        done = getattr(self, "_do_" + name, None) or (self._do_worker if event.target in WORKERS else self._do_lane)
+        done = getattr(self, "_do_" + name, None)
+        if done is None and name.startswith(("lock_", "store_")):
+            done = self._do_table
+        if done is None:
+            done = self._do_worker if event.target in WORKERS else self._do_lane
         if done(event):
             self.injected[name] += 1
         else:
@@ -176,30 +178,22 @@ class Harm:
         self._at(now() + event.seconds, lambda: self.feed.send(signal.SIGCONT))
         return True
 
-    def _do_lock_short(self, event: Event) -> bool:
-        if self._lock is not None:
+    def _do_table(self, event: Event) -> bool:
+        if not self.table.begin(event.kind, event.target, event.amount):
             return False
-        self._lock = sqlite3.connect(os.path.join(self.folder, "holdfast.db"), timeout=2, isolation_level=None)
-        try:
-            self._lock.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:  # busy
-            self.unlock()
-            return False
-        self._at(now() + event.seconds, self.unlock)
+        self._at(now() + event.seconds, self.table.end)
         return True
 
-    _do_lock_long = _do_lock_short
+    def _do_plain_kill(self, event: Event) -> bool:
+        self.plain[event.target].end(signal.SIGKILL if event.kind == "plain_kill" else signal.SIGTERM)
+        self._at(now() + event.seconds, lambda: self.over or self.plain[event.target].start())
+        return True
 
-    def unlock(self) -> None:
-        if self._lock is not None:
-            if self._lock.in_transaction:
-                self._lock.execute("ROLLBACK")
-            self._lock.close()
-            self._lock = None
+    _do_plain_drain = _do_plain_kill
 
     def _set_state(self, event: Event, verb: str, state: str) -> bool:
-        if self._lock is not None:
-            return False  # the command would wait for the lock, and we hold it
+        if self.table.holds_up_commands:
+            return False
         if self.program.run("conn", verb, event.target).code != 0:
             return False
         self.states[event.target] = state

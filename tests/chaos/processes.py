@@ -18,19 +18,22 @@ class Ended(NamedTuple):
     err: str
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+def environment(more: dict[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "AWS_"))}
+    return {**kept, **more}
 
 
 class Program:
-    def __init__(self, path: str, folder: str, clock_library: str = "") -> None:
+    def __init__(self, path: str, folder: str, clock_library: str = "",
+                 environment_of_its_own: Optional[dict[str, str]] = None) -> None:
         self.path = os.path.abspath(path)
+        self.environment = environment(environment_of_its_own or {})
         self.folder = folder
         self.clock_library = clock_library
 
     def run(self, *arguments: str) -> Ended:
         try:
-            done = subprocess.run([self.path, *arguments], cwd=self.folder, env=environment(), stdin=subprocess.DEVNULL,
+            done = subprocess.run([self.path, *arguments], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, start_new_session=True)
         except subprocess.TimeoutExpired:
             return Ended(-1, "", f"no answer within {COMMAND_SECONDS_MAX} s")
@@ -52,7 +55,7 @@ class Process:
         self.started_ms = time.time() * 1000
         command += ["env", *clock.environment(program.clock_library, self.started_ms), program.path, *arguments]
         with open(log, "ab") as errors:
-            self._child = subprocess.Popen(command, cwd=program.folder, env=environment(), stdin=subprocess.DEVNULL,
+            self._child = subprocess.Popen(command, cwd=program.folder, env=program.environment, stdin=subprocess.DEVNULL,
                                            stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
         self.pid = self._child.pid
         self.stopped = False

@@ -1,6 +1,7 @@
 """One round: set up, do harm as planned, stop, see it heal, stop everything in order, judge."""
 import json
 import os
+import pathlib
 import signal
 import time
 from collections import Counter
@@ -13,8 +14,10 @@ from harm import Harm
 from processes import Process, Program, read_report
 from proxy import FaultProxy
 from records import Counter as ReadCounter, Record, SinkFolder
-from schedule import CONNECTIONS, GUEST, LANES, LEASE_MS, SKEW_MS, WORKERS, Plan
-from workers import DRAIN_SECONDS_MAX, RSS_KB_MAX, Slot, now
+from schedule import CONNECTIONS, GUEST, LANES, LEASE_MS, PLAIN_WORKERS, SKEW_MS, WORKERS, Plan
+from tables import Table  # from here on tests/peers is looked in, too
+from beliefs import Belief, beliefs_of, both_at_once, handover_pairs
+from workers import DRAIN_SECONDS_MAX, RSS_KB_MAX, PlainSlot, Slot, now
 
 RATE = 4             # messages per second of each stream
 SIZE = 32
@@ -26,6 +29,17 @@ TOLERANCE_MS = 3
 STEP_SECONDS = 0.1
 
 
+def beliefs_of_records(records: list[Record], true_ms: Callable[[Record], float]) -> "list[Belief]":
+    """From the first record of an ownership to its last."""
+    spans: "dict[tuple[str, str, int], Belief]" = {}
+    for record in records:
+        at = true_ms(record) / 1000
+        place = record.owner, record.conn, record.epoch
+        span = spans.get(place) or Belief("CONN#" + record.conn, record.owner, at, at, "")
+        spans[place] = span._replace(since=min(span.since, at), until=max(span.until, at))
+    return list(spans.values())
+
+
 def merged(one: Counter, other: Counter) -> Counter:
     """Sums, but for names with `_max`."""
     result = Counter(one)
@@ -35,14 +49,16 @@ def merged(one: Counter, other: Counter) -> Counter:
 
 
 class Round:
-    def __init__(self, plan: Plan, program: str, clock_library: str, folder: str, say: Callable[[str], None], without: set[str]) -> None:
+    def __init__(self, plan: Plan, program: str, clock_library: str, folder: str, say: Callable[[str], None], without: set[str],
+                 make_table: Callable[[str], Table]) -> None:
         self.plan = plan
         self.folder = folder
         self.say = say
         self.without = without
         for name in ("", "out", "logs", "reports"):
             os.makedirs(os.path.join(folder, name), exist_ok=True)
-        self.program = Program(program, folder, clock_library)
+        self.table = make_table(folder)
+        self.program = Program(program, folder, clock_library, self.table.environment)
         self.checked: Counter = Counter()
         self.facts: Counter = Counter()
         self.violations: list[Violation] = []
@@ -58,6 +74,7 @@ class Round:
         self.feed: Optional[Process] = None
         self.proxy: Optional[FaultProxy] = None
         self.slots: dict[str, Slot] = {}
+        self.plain: dict[str, PlainSlot] = {}
         self._folders: list[SinkFolder] = []
 
     # ---- running ----
@@ -68,6 +85,7 @@ class Round:
             self.harm.plan(self.plan.events)
             self._go_on(now() + self.plan.seconds)
             self.harm.end(self._step)
+            self._stop_plain()
             if not self.plan.promised:
                 self._set_clocks_right()
             for slot in self.slots.values():
@@ -99,22 +117,28 @@ class Round:
                 "resume.query": "since", "seq.pointer": "/seq", "ping_every": "1s", "dead_after": "3s"}}))
         with open(os.path.join(self.folder, "connections.ndjson"), "w", encoding="utf-8") as out:
             out.write("\n".join(lines) + "\n")
-        done = self.program.run("conn", "import", "connections.ndjson")
-        if done.code != 0:
-            raise RuntimeError(f"conn import: {done.err}")
+        for command in (["init"], ["conn", "import", "connections.ndjson"]):
+            done = self.program.run(*command)
+            if done.code != 0:
+                raise RuntimeError(f"{command}: {done.err}")
         self._folders = [SinkFolder(os.path.join(self.folder, "out"), SIZE)]
         if self.disk:
             self._folders.append(SinkFolder(self.disk.out, SIZE))
         for name in WORKERS:
-            self.slots[name] = Slot(name, self.folder, self.program, self.plan.clocks[name], self.disk)
+            self.slots[name] = Slot(name, self.folder, self.program, self.plan.clocks[name], self.disk, self.table)
             if name != GUEST:
                 self.slots[name].start()
-        self.harm = Harm(self.program, self.folder, self.states, self.slots, self.feed, self.proxy, self.disk, self.without)
+        if self.table.plain_endpoint():
+            self.plain = {name: PlainSlot(name, self.folder, self.table) for name in PLAIN_WORKERS}
+        self.harm = Harm(self.program, self.folder, self.states, self.slots, self.plain, self.feed, self.proxy, self.table,
+                         self.disk, self.without)
         deadline = now() + 60
         while len({record.conn for record in self.records}) < CONNECTIONS:
             self._step()
             if now() > deadline:
                 raise RuntimeError("not all connections were streaming within 60 s of the start")
+        for plain in self.plain.values():
+            plain.start()
 
     def _go_on(self, until: float) -> None:
         while now() < until:
@@ -153,7 +177,9 @@ class Round:
         rows: list[Row] = []
         try:
             for one in json.loads(done.out):
-                rows.append(Row(one["id"], one["desired_state"], (one["owner"] or "").replace("#", "-"), one["epoch"], one["lease"],
+                owner = (one["owner"] or "").replace("#", "-")
+                is_plain = any(owner.startswith(name + "-") for name in self.plain)  # epochs are not theirs
+                rows.append(Row(one["id"], one["desired_state"], "" if is_plain else owner, one["epoch"], one["lease"],
                                 one["last_seq"] or 0, one["status"] or ""))
         except (ValueError, KeyError):
             self.facts["looks at the table that failed"] += 1
@@ -180,6 +206,12 @@ class Round:
             self.violations += slot.judge_end(now() - asked)
             if slot.running():
                 slot.kill()
+
+    def _stop_plain(self) -> None:
+        for plain in self.plain.values():
+            if plain.ended_badly():
+                self.violations.append(Violation("alive", f"{plain.name}-{plain.starts}, a plain worker, ended by itself"))
+            plain.end(signal.SIGTERM)
 
     def _heal(self) -> None:
         """Liveness: what is to run is owned and flows, what is not is free, and all workers live."""
@@ -231,7 +263,10 @@ class Round:
             self.checked["workers that were stopped in order ended with 0 (S11)"] += 1
             self.violations += slot.judge_end(now() - asked)
         rows = self._look()
-        at_rest = [row for row in rows if self.states.get(row.conn) == "STARTED"]
+        # A lease that ended by itself just before the drain, as a busy machine's store did not answer, is given back by nobody.
+        gone = {(conn, slot.owner(slot.process)) for slot in self.slots.values() for conn in slot.expired_last()}
+        at_rest = [row for row in rows if self.states.get(row.conn) == "STARTED" and (row.conn, row.owner) not in gone]
+        self.facts["leases that ended by themselves just before the drain"] += sum((row.conn, row.owner) in gone for row in rows)
         self.violations += checks.rows_at_rest(at_rest, self.written, self.checked)
         if self.feed.code() is not None:
             self.violations.append(Violation("alive", f"the feed ended: {self.feed.last_words()}"))
@@ -259,10 +294,12 @@ class Round:
         self.violations += checks.rows_move_forwards(self.looks, counts)
         self.violations += checks.epochs_rise_in_files(self.records, counts)
         self.violations += checks.accounting(self.records, counts)
+
+        def true_ms(record: Record) -> float:
+            process = process_of.get(record.owner)
+            return record.at_ms if process is None else process.clock.true_ms(record.at_ms, process.started_ms)
+        self._judge_plain(true_ms)
         if self.plan.promised:
-            def true_ms(record: Record) -> float:
-                process = process_of.get(record.owner)
-                return record.at_ms if process is None else process.clock.true_ms(record.at_ms, process.started_ms)
             self.violations += checks.nothing_old_after_newer_as_seen(self.records, counts)
             self.violations += checks.nothing_old_after_newer_by_clock(self.records, true_ms, TOLERANCE_MS, counts)
         else:
@@ -273,6 +310,27 @@ class Round:
         self.facts["worker processes"] += sum(slot.starts for slot in self.slots.values())
         self.facts["ownerships"] += len({(record.conn, record.epoch) for record in self.records})
         self.facts.update({f"proxy: {name}": count for name, count in self.proxy.effects.items()})
+
+    def _judge_plain(self, true_ms: Callable[[Record], float]) -> None:
+        if not self.plain:
+            return
+        ours = beliefs_of_records(self.records, true_ms)
+        theirs = beliefs_of(pathlib.Path(self.folder, "plain").glob("*.ndjson"))
+        both = checks.nothing_written_while_another_believed(self.records, theirs, true_ms, TOLERANCE_MS, self.checked)
+        if self.plan.promised:
+            self.violations += both
+        else:
+            self.facts["clocks beyond the promise: beliefs of plain workers in which ours wrote (not promised there)"] += len(both)
+        self.checked["beliefs of plain workers beside each other's"] += len(theirs)
+        self.violations += [Violation("S1", f"two plain workers believe at once: {one} and {other}")
+                            for one, other in both_at_once(theirs)]
+        names = tuple(f"{name}-" for name in self.plain)
+        for after, before in handover_pairs(ours + theirs):
+            if after.startswith(names) != before.startswith(names):
+                self.facts["rows that plain workers had after ours" if after.startswith(names) else
+                           "rows that ours had after plain workers"] += 1
+        for what, count in self.table.effects().items():
+            self.facts[f"the table's proxies: {what}"] += count
 
     def _add_reports(self, slot: Slot) -> None:
         """What became of the leases, as far as workers lived to tell."""
@@ -293,8 +351,9 @@ class Round:
     def _close(self) -> None:
         for slot in self.slots.values():
             slot.close()
-        if self.harm:
-            self.harm.unlock()
+        for plain in self.plain.values():
+            plain.end(signal.SIGKILL)
+        self.table.close()
         if self.disk:
             self.disk.close(os.path.join(self.folder, "out-of-disk"))
         if self.proxy:

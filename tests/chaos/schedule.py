@@ -11,10 +11,17 @@ CAPACITY = 4          # of each worker: three of five can hold all, so that each
 LEASE_MS = 4000
 SKEW_MS = 1000
 CLOCK_WORKER = "w3"   # its clock is wrong within the promise
+MARGIN_MS = 1000      # where plain workers share the table: they take over at the expiry, without waiting for `skew`
 DISK_WORKER = "w4"    # its sink is on the small disk
 GUEST = "w5"          # joins later, leaves, comes back
 
 WORKER_KINDS = ("kill", "kill", "pause_long", "pause_long", "pause_short", "drain", "drain", "kill_paused", "descriptors", "memory")
+TABLE_KINDS = {
+    "sqlite": ("lock_short", "lock_short", "lock_long"),
+    "dynamodb": ("store_throttle", "store_throttle", "store_errors", "store_cut", "store_cut", "store_spoiled", "store_delay",
+                 "store_late", "store_late", "store_silence", "store_outage", "store_unprocessed"),
+}
+PLAIN_WORKERS = ("p1", "p2")  # of a table that is shared with such
 LANE_KINDS = ("refuse", "black_hole", "delay", "throttle", "stall", "cut", "half_close")
 
 
@@ -95,16 +102,43 @@ def _lane_events(lane: int, seconds: float, deck: Deck, draw: random.Random) -> 
     return events
 
 
-def _others(seconds: float, promised: bool, draw: random.Random) -> list[Event]:
+def _store_events(seconds: float, draw: random.Random) -> list[Event]:
+    """One at a time, on the way of all workers to the table, or of one."""
+    events = []
+    at, deck = draw.uniform(3, 6), Deck(TABLE_KINDS["dynamodb"], draw)
+    while at < seconds - 2:
+        kind = deck.deal()
+        length = draw.uniform(1.0, 2.0) * LEASE_MS / 1000 if draw.random() < 0.4 else draw.uniform(0.5, 3)
+        # Of a delay: how long; else the share of requests that are harmed.
+        amount = {"store_delay": draw.uniform(0.1, 2.5), "store_outage": 0.0, "store_silence": 1.0,
+                  "store_unprocessed": 0.7}.get(kind, draw.choice((1.0, draw.uniform(0.2, 0.8))))
+        target = "" if draw.random() < 0.5 else draw.choice(WORKERS)
+        events.append(Event(round(at, 2), kind, target, round(length, 2), round(amount, 2)))
+        at += length + draw.uniform(1, 5)
+    return events
+
+
+def _plain_events(name: str, seconds: float, draw: random.Random) -> list[Event]:
+    events = []
+    at = draw.uniform(6, 12)
+    while at < seconds - 1:
+        length = draw.uniform(0.2, 5)
+        events.append(Event(round(at, 2), draw.choice(("plain_kill", "plain_drain")), name, round(length, 2)))
+        at += length + draw.uniform(6, 12)
+    return events
+
+
+def _others(seconds: float, promised: bool, table: str, draw: random.Random) -> list[Event]:
     """What befalls all: outages, locks, the feed, the desired state."""
     events = []
-    at, deck = draw.uniform(5, 9), Deck(("lock_short", "lock_short", "lock_long", "feed_pause"), draw)
+    locks = TABLE_KINDS["sqlite"] if table == "sqlite" else ()
+    at, deck = draw.uniform(5, 9), Deck((*locks, "feed_pause"), draw)
     while at < seconds - 2:
         kind = deck.deal()
         length = {"lock_short": draw.uniform(0.5, 2.4), "lock_long": draw.uniform(1.2, 2.0) * LEASE_MS / 1000,
                   "feed_pause": draw.uniform(2, 6)}[kind]
         events.append(Event(round(at, 2), kind, "", round(length, 2)))
-        at += length + draw.uniform(6, 12)
+        at += length + draw.uniform(6, 12) * (1 if locks else 4)
     at, deck = seconds * draw.uniform(0.3, 0.5), Deck(("outage_refused", "outage_black_hole"), draw)
     while at < seconds - 7:
         length = draw.uniform(5, 7)
@@ -131,7 +165,7 @@ def _others(seconds: float, promised: bool, draw: random.Random) -> list[Event]:
     return events
 
 
-def make_plan(seed: str, seconds: float, promised: bool) -> Plan:
+def make_plan(seed: str, seconds: float, promised: bool, table: str = "sqlite") -> Plan:
     draw = random.Random(seed)
     deck, lane_deck = Deck(WORKER_KINDS, draw), Deck(LANE_KINDS, draw)
     events: list[Event] = []
@@ -139,7 +173,7 @@ def make_plan(seed: str, seconds: float, promised: bool) -> Plan:
         events += _worker_events(name, seconds, deck, draw)
     for lane in range(LANES):
         events += _lane_events(lane, seconds, lane_deck, draw)
-    events += _others(seconds, promised, draw)
+    events += _others(seconds, promised, table, draw)
     clocks = {}
     for name in WORKERS:
         if not promised:
@@ -148,16 +182,20 @@ def make_plan(seed: str, seconds: float, promised: bool) -> Plan:
             clocks[name] = [within_promise(draw, seconds) for _ in range(64)]
         else:
             clocks[name] = [Clock()]
+    if table == "dynamodb":
+        events += _store_events(seconds, draw)
+        for name in PLAIN_WORKERS:
+            events += _plain_events(name, seconds, draw)
     return Plan(promised, seconds, clocks, sorted(events))
 
 
-def rounds(seed: int, minutes: float) -> list[Plan]:
+def rounds(seed: int, minutes: float, table: str = "sqlite") -> list[Plan]:
     """Rounds of at most three minutes; the last fifth of each pair is spent with clocks beyond the promise."""
     total = minutes * 60
     pairs = max(1, round(total / 180))
     plans = []
     for number in range(pairs):
         share = total / pairs
-        plans.append(make_plan(f"{seed}/{number}/promised", round(share * 0.6, 1), True))
-        plans.append(make_plan(f"{seed}/{number}/beyond", round(share * 0.2, 1), False))
+        plans.append(make_plan(f"{seed}/{number}/promised", round(share * 0.6, 1), True, table))
+        plans.append(make_plan(f"{seed}/{number}/beyond", round(share * 0.2, 1), False, table))
     return plans

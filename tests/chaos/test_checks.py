@@ -5,7 +5,9 @@ import unittest
 from collections import Counter
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
 import checks  # noqa: E402
+from beliefs import Belief  # noqa: E402
 from checks import Row, Written  # noqa: E402
 from records import Fault, Record  # noqa: E402
 
@@ -175,6 +177,19 @@ class Checkpoints(Checks):
         self.assertEqual(["S11"], self.rules(checks.rows_at_rest([free._replace(last_seq=4)], written, self.counts)))
         self.assertEqual(["S11"], self.rules(checks.rows_at_rest([free._replace(lease="held")], written, self.counts)))
         self.assertEqual(["S11"], self.rules(checks.rows_at_rest([free._replace(lease="expired")], written, self.counts)))
+
+
+class PlainWorkers(Checks):
+    def check(self, *records):
+        belief = Belief("CONN#s0", "p1-1", 1.0, 2.0, "")
+        return self.rules(checks.nothing_written_while_another_believed(records, [belief], lambda one: one.at_ms, 3, self.counts))
+
+    def test_records_before_and_after_a_belief_and_of_other_connections_are_fine(self):
+        self.assertEqual([], self.check(record(1, at_ms=1002), record(2, at_ms=1998), record(3, conn="s1", at_ms=1500)))
+
+    def test_a_record_inside_a_belief_is_a_second_believer(self):
+        self.assertEqual(["S1"], self.check(record(1, at_ms=1003), record(2, at_ms=1500)))
+        self.assertEqual(["S1", "S1"], self.check(record(1, at_ms=1003), record(2, epoch=2, at_ms=1500)))
 
 
 class WholeRecords(Checks):

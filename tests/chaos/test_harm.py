@@ -10,6 +10,8 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import clocks  # noqa: E402
+import schedule  # noqa: E402
+import tables  # noqa: E402
 from clocks import Clock  # noqa: E402
 from proxy import FaultProxy  # noqa: E402
 
@@ -124,6 +126,28 @@ class Proxy(unittest.TestCase):
         self.proxy.set(0, "refuse")
         self.proxy.cut(0)
         self.assert_works(other)
+
+
+class HarmToTheStore(unittest.TestCase):
+    """What a kind's rules come to, when each request is harmed by the first rule that draws it."""
+
+    def test_as_many_requests_are_harmed_as_the_schedule_says(self):
+        for kind in tables.STORE_FAULTS:
+            for share in (0.2, 0.8, 1.0):
+                untouched = 1.0
+                for rule in tables.rules_of(kind, share, 0):
+                    self.assertLessEqual(rule["share"], 1.0)
+                    untouched *= 1 - rule["share"]
+                self.assertAlmostEqual(1 - share, untouched, msg=kind)
+
+    def test_each_fault_of_a_kind_gets_its_part(self):
+        first, second, third = tables.rules_of("store_cut", 1.0, 0)
+        self.assertAlmostEqual(0.3, first["share"])
+        self.assertAlmostEqual(0.35, (1 - first["share"]) * second["share"])
+        self.assertAlmostEqual(1.0, third["share"])
+
+    def test_every_kind_of_the_schedule_is_known(self):
+        self.assertEqual(set(schedule.TABLE_KINDS["dynamodb"]), set(tables.STORE_FAULTS) | {"store_outage"})
 
 
 class WrongClock(unittest.TestCase):

@@ -22,6 +22,18 @@ class Schedule(unittest.TestCase):
             self.assertEqual(set(), every - kinds - {"leave", "feed_pause", "lock_long"}, f"seed {seed}")
             self.assertTrue(kinds & {"outage_refused", "outage_black_hole"}, f"seed {seed}")
 
+    def test_a_minute_on_dynamodb_has_most_kinds_of_harm_to_the_store_and_no_locks(self):
+        seen = set()
+        for seed in range(20):
+            plans = schedule.rounds(seed, 1, "dynamodb")
+            kinds = {event.kind for plan in plans for event in plan.events}
+            seen |= kinds
+            self.assertEqual(set(), kinds & set(schedule.TABLE_KINDS["sqlite"]))
+            self.assertGreater(len(kinds & set(schedule.TABLE_KINDS["dynamodb"])), 3, f"seed {seed}")
+            self.assertTrue(kinds & {"plain_kill", "plain_drain"}, f"seed {seed}")
+        self.assertEqual(set(), set(schedule.TABLE_KINDS["dynamodb"]) - seen)
+        self.assertEqual(schedule.rounds(7, 2), schedule.rounds(7, 2, "sqlite"))
+
     def test_faults_overlap(self):
         events = [event for event in schedule.rounds(7, 2)[0].events if event.seconds > 0]
         overlapping = sum(1 for one in events for other in events if one.at < other.at < one.at + one.seconds)

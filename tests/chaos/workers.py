@@ -2,6 +2,7 @@
 import os
 import resource
 import signal
+import subprocess
 import time
 from typing import Optional
 
@@ -9,8 +10,11 @@ from clocks import Clock
 from checks import Violation
 from disk import SmallDisk
 from processes import Process, Program, read_report
-from schedule import CAPACITY, DISK_WORKER, LEASE_MS, SKEW_MS
+from schedule import CAPACITY, DISK_WORKER, LEASE_MS, MARGIN_MS, SKEW_MS
+from tables import Table
 
+PLAIN_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers", "plain_worker.py")
+PYTHON = os.environ.get("HOLDFAST_PYTHON") or "/usr/bin/python3"  # which has Debian's boto3
 DRAIN_SECONDS = 5
 DRAIN_SECONDS_MAX = DRAIN_SECONDS + 15   # from SIGTERM to the end; the machine may be busy
 RSS_KB_MAX = 96 * 1024                   # a worker of 4 connections takes about 12 MB; its sink's buffer may take 8 more
@@ -18,11 +22,13 @@ MEMORY_BYTES = 105 * 1024 * 1024         # about the address space of a worker t
 
 
 class Slot:
-    def __init__(self, name: str, folder: str, program: Program, clocks: list[Clock], disk: Optional[SmallDisk]) -> None:
+    def __init__(self, name: str, folder: str, program: Program, clocks: list[Clock], disk: Optional[SmallDisk],
+                 table: Table) -> None:
         self.name = name
         self.folder = folder
         self.program = program
         self.clocks = clocks
+        self.table = table
         self.disk = disk if name == DISK_WORKER else None
         self.starts = 0
         self.process: Optional[Process] = None
@@ -42,10 +48,12 @@ class Slot:
         report = f"reports/{self.name}-{self.starts}.json"
         self.reports.append(report)
         sink = os.path.join(self.disk.mount, "out") if self.disk else os.path.join(self.folder, "out")
-        arguments = ["worker", "--store", "sqlite:holdfast.db", "--id", self.name, "--lease", f"{LEASE_MS}ms",
+        arguments = ["worker", "--store", self.table.url(self.name), "--id", self.name, "--lease", f"{LEASE_MS}ms",
                      "--skew", f"{SKEW_MS}ms", "--sink", f"ndjson:{sink}?fsync=never", "--sink-patience", "2s",
                      "--drain-timeout", f"{DRAIN_SECONDS}s", "--report", report, "--log-level", "debug",
                      "--max-connections", str(CAPACITY)]
+        if self.table.plain_endpoint():
+            arguments += ["--margin", f"{MARGIN_MS}ms"]
         enter = self.disk.enter(self.folder) if self.disk else []
         log = os.path.join(self.folder, "logs", f"{self.name}-{self.starts}.log")
         self.process = Process(self.program, arguments, log, clock, enter, memory_bytes)
@@ -93,6 +101,18 @@ class Slot:
                 count += sum(words in line for line in source)
         return count
 
+    def expired_last(self) -> set[str]:
+        """Connections that its latest process had taken, and then lost since its belief had ended."""
+        gone: set[str] = set()
+        with open(self.process.log, encoding="utf-8", errors="replace") as source:
+            for line in source:
+                conn = line.partition(" CONN#")[2].partition(": ")[0]
+                if ": taken, epoch " in line:
+                    gone.discard(conn)
+                elif ": lost (belief_expired)" in line:
+                    gone.add(conn)
+        return gone
+
     def judge_end(self, waited: float) -> list[Violation]:
         """It was asked to stop, in order."""
         code = self.process.code()
@@ -118,6 +138,42 @@ class Slot:
     def close(self) -> None:
         for process in self.past:
             process.end()
+
+
+class PlainSlot:
+    """A plain worker's name (tests/peers/plain_worker.py), and its processes. Each owns rows under a name of its own."""
+
+    def __init__(self, name: str, folder: str, table: Table) -> None:
+        self.name, self.folder, self.table = name, folder, table
+        self.starts = 0
+        self._process: Optional[subprocess.Popen] = None
+        os.makedirs(os.path.join(folder, "plain"), exist_ok=True)
+
+    def start(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.starts += 1
+        own = f"{self.name}-{self.starts}"
+        out = os.path.join(self.folder, "plain", f"{own}.ndjson")
+        with open(os.path.join(self.folder, "logs", f"{own}.log"), "ab") as errors:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", PYTHON, PLAIN_WORKER, "--endpoint", self.table.plain_endpoint(), "--table",
+                 self.table.name, "--name", own, "--out", out, "--lease", str(LEASE_MS / 1000), "--hold-max", "3",
+                 "--release-share", "0.1", "--key-prefix", "CONN#"],
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)
+
+    def end(self, number: int) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(number)
+        try:
+            self._process.wait(DRAIN_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def ended_badly(self) -> bool:
+        return self._process is not None and self._process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)
 
 
 def now() -> float:

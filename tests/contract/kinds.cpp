@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "runtime/asio_loop.hpp"
-#include "runtime/http_client.hpp"
 #include "sim/store.hpp"
-#include "store/dynamodb/client.hpp"
-#include "store/dynamodb/dynamodb_store.hpp"
 #include "store/memory/memory_store.hpp"
 #include "support/dynamodb_servers.hpp"
+#include "support/dynamodb_store.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::test {
@@ -62,27 +60,10 @@ class OnDynamoDb final : public Table {
       : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {}
 
   std::unique_ptr<Store> open(Loop& loop) override {
-    auto caller = std::make_unique<Connection>(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint());
-    return store::dynamodb::make_dynamodb_store(store::dynamodb::parse_table_url(url_).value(), std::move(caller),
-                                                loop);
+    return open_dynamodb(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint(), url_);
   }
 
  private:
-  struct Connection final : store::dynamodb::Caller {
-    Connection(runtime::AsioLoop& loop, const std::string& endpoint)
-        : transport(loop),
-          credentials(store::dynamodb::fixed_credentials(loop, {"test", "test", "", {}, "test"})),
-          client(loop, transport, *credentials, std::make_shared<store::dynamodb::RetryBudget>(),
-                 {.endpoint = endpoint, .region = "us-east-1"}) {}
-    void call(store::dynamodb::Call call, Instant deadline,
-              std::function<void(store::dynamodb::CallReply)> handler) override {
-      client.call(std::move(call), deadline, std::move(handler));
-    }
-    runtime::HttpClient transport;
-    std::unique_ptr<store::dynamodb::CredentialSource> credentials;
-    store::dynamodb::Client client;
-  };
-
   const DynamoDbServer& server_;
   const std::string url_;
 };
@@ -99,7 +80,7 @@ std::vector<Kind> all_kinds() {
       {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
-      {"dynamodb_local", [] { return on_dynamodb_local(""); }},
+      {"dynamodb_local", [] { return on_dynamodb_local("?stream=on"); }},
       {"dynamodb_local_renamed", [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want"); }},
       {"dynalite", [] { return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::dynalite, ""); }},
   };

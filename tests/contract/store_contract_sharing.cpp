@@ -162,7 +162,7 @@ TEST_P(StoreContract, changes_tells_of_own_and_of_others_writes) {
   if (!store_->capabilities().changes) GTEST_SKIP();
   Asking other(table_->open(loop_), loop_);
   int told = 0;
-  store_->changes([&] { ++told; });
+  store_->changes([&](const Changed&) { ++told; });
   store_.put("mine", {{"x", 1}});
   ASSERT_TRUE(run_until(loop_, [&] { return told > 0; }));
   run_for(loop_, 300ms);  // whatever is still due from the first
@@ -175,7 +175,7 @@ TEST_P(StoreContract, changes_comes_at_most_every_100_ms_and_always_after_the_la
   if (!store_->capabilities().changes) GTEST_SKIP();
   std::vector<Instant> calls;
   std::int64_t seen = -1;
-  store_->changes([&] {
+  store_->changes([&](const Changed&) {
     calls.push_back(loop_.instant());
     store_->get("k", store_.deadline(), [&](RowReply reply) { seen = reply.value ? reply.value->number("x") : 0; });
   });
@@ -186,7 +186,7 @@ TEST_P(StoreContract, changes_comes_at_most_every_100_ms_and_always_after_the_la
 
 TEST_P(StoreContract, changes_ends_when_it_is_told_to) {
   int told = 0;
-  store_->changes([&] { ++told; });
+  store_->changes([&](const Changed&) { ++told; });
   store_.put("k", {{"x", 1}});
   store_->changes(nullptr);
   run_for(loop_, 250ms);

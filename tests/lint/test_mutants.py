@@ -19,6 +19,7 @@ project(small LANGUAGES CXX)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 add_executable(sum_tests src/sum.cpp tests/sum.cpp)
 add_executable(other_tests tests/other.cpp)
+add_executable(holdfast_sim src/sum.cpp tests/sim.cpp)
 """,
     "src/sum.cpp": """
 int sum(int a, int b) {
@@ -35,6 +36,15 @@ int main() {
 }
 """,
     "tests/other.cpp": "int main() { return 0; }\n",
+    "tests/sim.cpp": """
+#include <cstdio>
+int sum(int, int);
+int main() {
+  if (sum(0, 0) == 0) return 0;
+  std::puts("BROKEN: S1: nothing and nothing are something");
+  return 1;
+}
+""",
     "tests/mutants/mutants.toml": """
 [[mutant]]
 name = "wrong sum"
@@ -51,6 +61,24 @@ file = "src/sum.cpp"
 from = "a + b"
 to = "b + a"
 killers = ["sum_tests", "other_tests"]
+
+[[mutant]]
+name = "noticed by both"
+rule = "S1"
+file = "src/sum.cpp"
+from = "a + b"
+to = "a + b + 1"
+killers = ["sum_tests"]
+seeds = "1..2"
+
+[[mutant]]
+name = "noticed by the tests alone"
+rule = "S1"
+file = "src/sum.cpp"
+from = "a + b"
+to = "a - b"
+killers = ["sum_tests"]
+seeds = "1..2"
 
 [[mutant]]
 name = "no program"
@@ -169,6 +197,12 @@ class Verdicts(Project):
         self.assertEqual(1, code, words)
         self.assertRegex(words, r"survived .*wrong sum\n +other_tests passed")
 
+    def test_what_the_simulation_is_to_notice_as_well_has_to_be_noticed_by_it(self):
+        code, words = self.run_tool("noticed by")
+        self.assertEqual(1, code, words)
+        self.assertRegex(words, r"killed .*noticed by both\n +Sum\.adds\n +holdfast_sim --seeds 1\.\.2: BROKEN: S1: nothing")
+        self.assertRegex(words, r"survived .*noticed by the tests alone\n +holdfast_sim --seeds 1\.\.2 passed\n")
+
     def test_one_mutant_leaves_nothing_to_the_next(self):
         for _ in range(2):
             code, words = self.run_tool("--copies", "1", "wrong", "harmless", "no program")
@@ -196,6 +230,12 @@ class Refusals(Project):
                 self.assertEqual(1, code, words)
                 self.assertRegex(words, r"'wrong sum': its text is [02] times in src/sum.cpp, not once")
         self.assertFalse((self.root / "build").exists())
+
+    def test_wrong_usage_is_told_in_one_line(self):
+        for arguments in (["--copies", "0"], ["--jobs", "many"], ["--nonsense"]):
+            code, words = self.run_tool(*arguments)
+            self.assertEqual(2, code, words)
+            self.assertRegex(words, r"\Amutants: [^\n]+; --help tells more\n\Z")
 
     def test_a_name_that_nobody_has_is_wrong_usage(self):
         self.assertEqual(2, self.run_tool("no such")[0])

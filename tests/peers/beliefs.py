@@ -87,14 +87,19 @@ def spans_of_records(folder: pathlib.Path) -> "list[Belief]":
     return list(spans.values())
 
 
-def handovers(beliefs: "list[Belief]") -> "set[tuple[str, str]]":
-    """(who took, whose it was) wherever one belief in a key follows another's in time, whatever the claim said."""
-    found = set()
+def handover_pairs(beliefs: "list[Belief]") -> "list[tuple[str, str]]":
+    """(who took, whose it was) each time that one belief in a key follows another's in time, whatever the claim said."""
+    found = []
     by_key: dict[str, list[Belief]] = {}
     for belief in beliefs:
         by_key.setdefault(belief.key, []).append(belief)
     for several in by_key.values():
         several.sort(key=lambda belief: belief.since)
-        found |= {(after.worker, before.worker) for before, after in zip(several, several[1:])
-                  if before.worker != after.worker}
+        found += [(after.worker, before.worker) for before, after in zip(several, several[1:])
+                  if before.worker != after.worker]
     return found
+
+
+def handovers(beliefs: "list[Belief]") -> "set[tuple[str, str]]":
+    """The same, each pair once."""
+    return set(handover_pairs(beliefs))

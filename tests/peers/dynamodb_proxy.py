@@ -9,7 +9,8 @@ Prints `PORT CONTROL`: where clients connect, and where orders are taken: one JS
   {"do": "release"}                    lets go what is held
   {"do": "refuse", "on": true}         nobody listens any more, and every connection is reset
   {"do": "cut"}                        resets every connection
-  {"do": "counts"}                     {"seen": {OPERATION: N}, "forwarded": {OPERATION: N}, "faults": {FAULT: N}, "held": N}
+  {"do": "counts"}                     {"seen": {OPERATION: N}, "forwarded": {OPERATION: N}, "answered": {OPERATION: N},
+                                        "faults": {FAULT: N}, "held": N}
 
 RULE is {"fault": FAULT, "operation": "UpdateItem"|"*", "contains": TEXT of the body, "skip": N, "times": N, "share": 0..1,
 "seconds": S, "status": N, "type": NAME, "message": TEXT}: of the requests of that operation whose body contains the text
@@ -34,6 +35,7 @@ RULE is {"fault": FAULT, "operation": "UpdateItem"|"*", "contains": TEXT of the 
   no_http              bytes that are no HTTP, then the end                                   yes
   half_body            the answer's head and half its body, then the end                      yes
   wrong_crc            the answer with another X-Amz-Crc32                                    yes
+  unprocessed          BatchGetItem: some keys of the request, drawn, come back unprocessed   the others
 
 The class of the same name does it inside another Python program.
 """
@@ -54,7 +56,7 @@ BODY_BYTES_MAX = 32 << 20
 NOT_FORWARDED = {"drop_request", "cut_before_request", "status_500", "status_503", "throttle", "error"}
 FAULTS = NOT_FORWARDED | {"pass", "drop_reply", "delay_request", "delay_reply", "hold_request", "hold_reply",
                           "cut_after_request", "cut_after_reply", "status_500_after", "garbage", "no_http", "half_body",
-                          "wrong_crc"}
+                          "wrong_crc", "unprocessed"}
 TYPES = "com.amazonaws.dynamodb.v20120810#"
 
 
@@ -143,6 +145,29 @@ def made_up(status: int, body: bytes) -> Message:
                     (b"x-amz-crc32", str(zlib.crc32(body)).encode())], body)
 
 
+def keep_unprocessed(request: Message, draw: random.Random) -> "tuple[Message, dict]":
+    """The request without those keys that the server is to have no capacity for, and these, as an answer has them."""
+    body = json.loads(request.body)
+    left_out: dict = {}
+    for table, asked in list(body["RequestItems"].items()):
+        keys = asked["Keys"]
+        kept = [key for key in keys if draw.random() < 0.5]
+        missed = [key for key in keys if key not in kept]
+        if missed:
+            left_out[table] = {**asked, "Keys": missed}
+        if kept:
+            asked["Keys"] = kept
+        else:
+            del body["RequestItems"][table]
+    return request._replace(body=json.dumps(body).encode()), left_out
+
+
+def with_unprocessed(reply: Message, left_out: dict) -> Message:
+    body = json.loads(reply.body)
+    body["UnprocessedKeys"] = {**body.get("UnprocessedKeys", {}), **left_out}
+    return made_up(200, json.dumps(body).encode())
+
+
 def error(status: int, name: str, message: str) -> Message:
     return made_up(status, json.dumps({"__type": TYPES + name, "message": message}).encode())
 
@@ -162,7 +187,8 @@ class DynamoDbProxy:
         self._upstream_port = upstream_port
         self._drawn = random.Random(seed)
         self._rules: list[Rule] = []
-        self._counts: dict[str, Counter] = {"seen": Counter(), "forwarded": Counter(), "faults": Counter()}
+        self._counts: dict[str, Counter] = {"seen": Counter(), "forwarded": Counter(), "answered": Counter(),
+                                              "faults": Counter()}
         self._held = 0
         self._clients: set[_Client] = set()
         self._listener: "asyncio.Server | None" = None
@@ -276,15 +302,25 @@ class DynamoDbProxy:
             await asyncio.sleep(rule.seconds)
         elif fault == "hold_request":
             await self._hold()
+        elif fault == "unprocessed" and operation == "BatchGetItem":
+            request, left_out = keep_unprocessed(request, self._drawn)
+            if not json.loads(request.body)["RequestItems"]:
+                client.writer.write(made_up(200, json.dumps({"Responses": {}, "UnprocessedKeys": left_out}).encode()).bytes())
+                await client.writer.drain()
+                self._counts["answered"][operation] += 1
+                return True
         await self._forward(client, request)
         self._counts["forwarded"][operation] += 1
         if fault == "cut_after_request":
             reset(client.writer)
         reply = await read_message(client.upstream[0], None)
+        self._counts["answered"][operation] += 1
         if reply is None:  # the server has gone
             reset(client.writer)
         if reply is None or fault == "cut_after_request":
             return False
+        if fault == "unprocessed" and operation == "BatchGetItem" and reply.first.split()[1:2] == [b"200"]:
+            reply = with_unprocessed(reply, left_out)
         return await self._hand_on(client, rule, reply)
 
     async def _without_server(self, client: _Client, rule: Rule) -> bool:

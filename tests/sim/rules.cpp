@@ -243,6 +243,94 @@ TEST_F(RulesAre, broken_by_reading_after_the_stop) {
   expect_broken("S11");
 }
 
+// The row of who reads the changes for all.
+
+struct FeedRulesAre : RulesAre {
+  FeedRulesAre() {
+    Update made;
+    made.key = "FEED#changes";
+    made.condition = Condition::row_missing();
+    made.changes = {Change::set(attribute::desired_state, state::feed), Change::set(attribute::expires_at, 0)};
+    execute(a, made);
+    expect_kept();
+  }
+  LeaseWrite feed_write(LeaseWrite::Kind kind, std::int64_t epoch) {
+    LeaseWrite made = write(kind, epoch);
+    made.key = "FEED#changes";
+    made.wanted = state::feed;
+    return made;
+  }
+  void claim_feed(std::int16_t process, const std::string& owner, std::int64_t epoch) {
+    execute(process, render(feed_write(LeaseWrite::Kind::claim, epoch), WorkerId(owner)));
+  }
+};
+
+TEST_F(FeedRulesAre, kept_by_a_reader_as_it_should_be) {
+  claim_feed(a, "a#1", 1);
+  rules.process(a).reads_changes = [] { return true; };
+  rules.poked(a);
+  execute(a, render(feed_write(LeaseWrite::Kind::renew, 1), WorkerId("a#1")));
+  rules.process(a).reads_changes = [] { return false; };
+  execute(a, render(feed_write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim_feed(b, "b#1", 2);
+  expect_kept();
+}
+
+TEST_F(FeedRulesAre, broken_by_two_readers) {
+  rules.process(a).reads_changes = [] { return true; };
+  rules.process(b).reads_changes = [] { return true; };
+  claim_feed(b, "b#1", 1);
+  expect_broken("S1");
+}
+
+TEST_F(FeedRulesAre, broken_by_a_write_without_a_fence) {
+  claim_feed(a, "a#1", 1);
+  execute(a, render(feed_write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim_feed(b, "b#1", 2);
+  unconditional(a, "a#1", feed_write(LeaseWrite::Kind::renew, 1));
+  expect_broken("S2");
+}
+
+TEST_F(FeedRulesAre, broken_by_an_epoch_that_is_used_again) {
+  claim_feed(a, "a#1", 1);
+  unconditional(b, "b#1", feed_write(LeaseWrite::Kind::claim, 1));
+  expect_broken("S3");
+}
+
+TEST_F(FeedRulesAre, broken_by_a_row_that_is_made_for_somebody) {
+  Update made;
+  made.key = "FEED#changes";
+  made.changes = {Change::set(attribute::desired_state, state::feed), Change::set(attribute::owner, "b#1")};
+  execute(b, made);
+  expect_broken("S8");
+}
+
+TEST_F(FeedRulesAre, broken_by_who_tells_others_without_the_right_to) {
+  rules.process(a).reads_changes = [] { return false; };
+  rules.poked(a);
+  expect_broken("S7");
+}
+
+TEST_F(FeedRulesAre, broken_by_a_claim_in_a_drain) {
+  rules.process(a).draining_since = world.now() - 1s;
+  rules.asked(a, render(feed_write(LeaseWrite::Kind::claim, 1), WorkerId("a#1")));
+  expect_broken("S11");
+}
+
+TEST_F(FeedRulesAre, broken_by_looks_that_follow_each_other_too_closely) {
+  QueryDue look;
+  look.state = state::started;
+  rules.looked(a, look, Instant(10s));
+  QueryDue next_page = look;
+  next_page.page = "more";
+  rules.looked(a, next_page, Instant(10s) + 1ms);
+  rules.looked(b, look, Instant(10s) + 1ms);
+  rules.looked(a, look, Instant(11s));
+  expect_kept();
+  rules.looked(a, look, Instant(11s) + 1ms);
+  expect_broken("S10");
+}
+
 TEST(Coverage, knows_the_first_number_that_is_missing) {
   Coverage covered;
   covered.add(5, 9);

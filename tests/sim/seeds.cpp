@@ -124,7 +124,7 @@ TEST(Seeds, a_trace_is_told_where_a_rule_is_broken) {
   sum.first_violation = {"S1", "two of them", 4, {}};
   sum.broken->result.tail = {"a line"};
   const std::string words = describe_broken(sum, "abc");
-  EXPECT_NE(words.find("./dev sim --seeds 3 --scenario crashes --seconds 1.5 --without throttled,pause"),
+  EXPECT_NE(words.find("./dev sim --seeds 3 --scenario crashes --seconds 1.5 --without throttled,pause --no-shrink"),
             std::string::npos)
       << words;
   EXPECT_NE(words.find("S1: two of them"), std::string::npos);

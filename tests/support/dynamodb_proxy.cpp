@@ -19,7 +19,7 @@ namespace {
 
 using Fault = DynamoDbFault;
 
-constexpr std::array<std::pair<Fault, const char*>, 19> names{{
+constexpr std::array<std::pair<Fault, const char*>, 20> names{{
     {Fault::pass, "pass"},
     {Fault::drop_request, "drop_request"},
     {Fault::drop_reply, "drop_reply"},
@@ -39,6 +39,7 @@ constexpr std::array<std::pair<Fault, const char*>, 19> names{{
     {Fault::no_http, "no_http"},
     {Fault::half_body, "half_body"},
     {Fault::wrong_crc, "wrong_crc"},
+    {Fault::unprocessed, "unprocessed"},
 }};
 
 std::map<std::string, int> counts_in(const boost::json::value& object) {
@@ -144,8 +145,8 @@ void DynamoDbProxy::cut_connections() {
 
 DynamoDbProxy::Counts DynamoDbProxy::counts() {
   const boost::json::value answer = boost::json::parse(order(R"({"do":"counts"})"));
-  return {counts_in(answer.at("seen")), counts_in(answer.at("forwarded")), counts_in(answer.at("faults")),
-          answer.at("held").to_number<int>()};
+  return {counts_in(answer.at("seen")), counts_in(answer.at("forwarded")), counts_in(answer.at("answered")),
+          counts_in(answer.at("faults")), answer.at("held").to_number<int>()};
 }
 
 std::string DynamoDbProxy::order(const std::string& line) {

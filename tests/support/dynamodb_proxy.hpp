@@ -30,6 +30,7 @@ enum class DynamoDbFault {
   no_http,             ///< done; bytes that are no HTTP, then the end
   half_body,           ///< done; the head, half the body, then the end
   wrong_crc,           ///< done; the answer with a checksum that is not its own
+  unprocessed,         ///< of BatchGetItem: about half of the keys come back as UnprocessedKeys
 };
 [[nodiscard]] std::string_view to_string(DynamoDbFault fault);
 /// All of them, in the order above.
@@ -56,6 +57,7 @@ class DynamoDbProxy {
   struct Counts {
     std::map<std::string, int> seen;       ///< requests by operation
     std::map<std::string, int> forwarded;  ///< those of them that the server was given
+    std::map<std::string, int> answered;   ///< and those that it has answered, or ended
     std::map<std::string, int> faults;     ///< by to_string(fault)
     int held = 0;                          ///< that wait for release() now
   };

@@ -31,6 +31,10 @@ class FaultyStore final : public Store {
   Duration latency{};                ///< of each reply
   std::map<std::string, int> asked;  ///< by kind
   std::vector<std::pair<Instant, Update>> updates;
+  /// Changes are for one reader: told by the test, to `listener`, rather than by the store itself.
+  bool changes_need_reader = false;
+  bool has_stream = true;
+  ChangeListener listener;
 
   void initialize(Instant deadline, Handler<Reply<std::string>> handler) override {
     inner_->initialize(deadline, std::move(handler));
@@ -59,8 +63,18 @@ class FaultyStore final : public Store {
   void query_owned(std::string owner, Instant deadline, Handler<RowsReply> handler) override {
     inner_->query_owned(std::move(owner), deadline, std::move(handler));
   }
-  void changes(std::function<void()> listener) override { inner_->changes(std::move(listener)); }
-  [[nodiscard]] Capabilities capabilities() const override { return inner_->capabilities(); }
+  void changes(ChangeListener new_one) override {
+    if (!changes_need_reader) return inner_->changes(std::move(new_one));
+    listener = std::move(new_one);
+  }
+  [[nodiscard]] Capabilities capabilities() const override {
+    Capabilities can = inner_->capabilities();
+    if (!changes_need_reader) return can;
+    can.changes_need_reader = true;
+    can.changes = has_stream;
+    if (!has_stream) can.no_changes = "the stream is off: turn it on";
+    return can;
+  }
   void close(std::function<void()> done) override { inner_->close(std::move(done)); }
 
  private:

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/dynamodb_servers.hpp"
 #include "support/program.hpp"
 
 namespace holdfast::test {
@@ -27,10 +28,23 @@ struct Line {
   std::int64_t at_ms = 0;
 };
 
-/// Workers and feeds as real processes, on a SQLite file in a folder of their own.
+/// Workers and feeds as real processes in a folder of their own, on a SQLite file in it, or on a table of their own.
 class Processes : public testing::Test {
  protected:
   static constexpr std::chrono::seconds generous{60};
+
+  /// From here on all processes are on this table, which `holdfast init` makes, until another is named.
+  void be_on_dynamodb(const std::string& table, const std::string& endpoint = DynamoDbServer::local().endpoint()) {
+    for (const auto& [name, value] : DynamoDbServer::environment()) program.set(name, value);
+    store_ = "dynamodb://" + table + "?region=us-east-1&endpoint=" + endpoint;
+    program.set("HOLDFAST_STORE", store_);
+    const auto made = program.run({"init"});
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  /// URL of the table.
+  [[nodiscard]] std::string store() const {
+    return store_.empty() ? "sqlite:" + program.file("holdfast.db") : store_;
+  }
 
   runtime::Child start(std::vector<std::string> arguments) {
     auto child = program.start(arguments);
@@ -136,6 +150,10 @@ class Processes : public testing::Test {
   /// Stops a process at a moment when it does not hold the write lock of the table, so that others can go on: one
   /// that is stopped inside its transaction keeps it (src/store/README.md).
   bool pause(runtime::Child& child) const {
+    if (!store_.empty()) {
+      child.kill(SIGSTOP);
+      return true;
+    }
     return wait_until([&] {
       child.kill(SIGSTOP);
       sqlite3* table = nullptr;
@@ -185,6 +203,23 @@ class Processes : public testing::Test {
 
   Program program;
   runtime::Child feed_;
+
+ private:
+  std::string store_;  // empty: the SQLite file
 };
+
+/// What holds on each store that processes can share.
+class ProcessesOnEachStore : public Processes, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GetParam()) == "dynamodb_local") be_on_dynamodb(random_table_name("processes"));
+  }
+};
+inline auto each_store() {
+  return testing::Values("sqlite", "dynamodb_local");
+}
+inline std::string name_of_store(const testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
 
 }  // namespace holdfast::test

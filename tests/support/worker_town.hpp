@@ -53,6 +53,7 @@ class Town {
                 const std::function<void(worker::WorkerOptions&)>& tune = {}, VirtualLoop* home = nullptr,
                 VirtualLoop* second_home = nullptr) {
     VirtualLoop& loop = nodes.add();
+    newest_loop = &loop;
     citizens_.push_back(std::unique_ptr<Citizen>(new Citizen{*this,
                                                              name,
                                                              loop,
@@ -75,6 +76,7 @@ class Town {
     if (tune) tune(options);
     std::vector<Loop*> homes{home != nullptr ? home : &loop};  // where its resources live
     if (second_home != nullptr) homes.push_back(second_home);
+    citizen.store.changes_need_reader = changes_need_reader || options.pokes != nullptr;
     const std::string actor = options.name + "#" + options.incarnation;
     citizen.worker = std::make_unique<worker::Worker>(
         std::move(options), loop, std::move(homes), citizen.store,
@@ -133,6 +135,8 @@ class Town {
   }
 
   VirtualNodes nodes;
+  bool changes_need_reader = false;    // of who joins from now on
+  VirtualLoop* newest_loop = nullptr;  // of who joins, or joined last
   std::shared_ptr<store::MemoryTable> table = std::make_shared<store::MemoryTable>();
   World world;
   LeaseTerms terms;

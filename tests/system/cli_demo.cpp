@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "support/dynamodb_servers.hpp"
 #include "support/program.hpp"
 
 namespace holdfast {
@@ -48,6 +49,23 @@ TEST_F(CliDemo, survives_a_crash_and_a_stop_and_reports_it_as_json) {
     EXPECT_LE(failover.at("ms_median").as_int64(), failover.at("ms_max").as_int64());
     EXPECT_GT(failover.at("ms_max").as_int64(), 0);
   }
+  EXPECT_TRUE(left_nothing());
+}
+
+TEST_F(CliDemo, holds_on_a_table_of_dynamodb_what_it_holds_on_a_file) {
+  using test::DynamoDbServer;
+  for (const auto& [name, value] : DynamoDbServer::environment()) program.set(name, value);
+  const std::string url =
+      "dynamodb://" + test::random_table_name("demo") + "?endpoint=" + DynamoDbServer::local().endpoint();
+  const auto ended =
+      program.run({"demo", "--store", url, "--connections", "6", "--seconds", "10", "--lease", "2s", "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.err << ended.out;
+  const auto result = boost::json::parse(ended.out).as_object();
+  EXPECT_EQ(result.at("delivered").as_int64(), 6 * 10 * 20);
+  EXPECT_EQ(result.at("missing").as_int64(), 0);
+  EXPECT_EQ(result.at("overlaps").as_int64(), 0);
+  EXPECT_EQ(result.at("failovers").as_array().size(), 2U);
+  expect_one_line(program.run({"demo", "--store", url}), 2, "in use");
   EXPECT_TRUE(left_nothing());
 }
 

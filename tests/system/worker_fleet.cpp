@@ -8,9 +8,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class WorkerFleet : public Processes {};
+class WorkerFleet : public ProcessesOnEachStore {};
+INSTANTIATE_TEST_SUITE_P(Stores, WorkerFleet, each_store(), name_of_store);
 
-TEST_F(WorkerFleet, after_a_crash_others_go_on_and_every_message_arrives) {
+TEST_P(WorkerFleet, after_a_crash_others_go_on_and_every_message_arrives) {
   add_streams(5, feed());
   runtime::Child victim = worker("victim");
   ASSERT_TRUE(wait_until([&] { return flowing("victim") == 5; }));
@@ -25,7 +26,7 @@ TEST_F(WorkerFleet, after_a_crash_others_go_on_and_every_message_arrives) {
   EXPECT_EQ(report("heir").at("end").as_string(), "drained");
 }
 
-TEST_F(WorkerFleet, f01_a_worker_that_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on) {
+TEST_P(WorkerFleet, f01_a_worker_that_was_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on) {
   add_streams(5, feed());
   runtime::Child sleeper = worker("sleeper");
   ASSERT_TRUE(wait_until([&] { return flowing("sleeper") == 5; }));
@@ -50,7 +51,7 @@ TEST_F(WorkerFleet, f01_a_worker_that_was_stopped_for_longer_than_its_lease_writ
   EXPECT_EQ(report("sleeper").at("leases").at("losses").at("belief_expired").as_int64(), 5);
 }
 
-TEST_F(WorkerFleet, a_worker_that_is_stopped_in_order_hands_over_without_repeats) {
+TEST_P(WorkerFleet, a_worker_that_is_stopped_in_order_hands_over_without_repeats) {
   add_streams(5, feed());
   runtime::Child leaver = worker("leaver");
   ASSERT_TRUE(wait_until([&] { return flowing("leaver") == 5; }));
@@ -68,7 +69,7 @@ TEST_F(WorkerFleet, a_worker_that_is_stopped_in_order_hands_over_without_repeats
   EXPECT_EQ(report("heir").at("failover").at("graceful").at("count").as_int64(), 5);
 }
 
-TEST_F(WorkerFleet, f12_two_workers_of_one_name_both_work) {
+TEST_P(WorkerFleet, f12_two_workers_of_one_name_both_work) {
   add_streams(4, feed());
   const auto twin = [&](const std::string& name) {
     return start({"worker", "--id", "twin", "--lease", "2s", "--sink", "ndjson:out?fsync=never", "--report",
@@ -87,7 +88,7 @@ TEST_F(WorkerFleet, f12_two_workers_of_one_name_both_work) {
   EXPECT_GE(report("first").at("leases").at("claims").as_int64(), 2);
 }
 
-TEST_F(WorkerFleet, a_connection_that_is_told_to_stop_is_closed_by_its_worker) {
+TEST_P(WorkerFleet, a_connection_that_is_told_to_stop_is_closed_by_its_worker) {
   add_streams(1, feed());
   runtime::Child holder = worker("holder");
   ASSERT_TRUE(wait_until([&] { return flowing("holder") == 1; }));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <set>
 
 #include "holdfast/fleet.hpp"
@@ -162,7 +163,7 @@ class FleetThreads : public WorkerThreads {
  protected:
   FleetOptions options(const std::string& id) {
     FleetOptions result;
-    result.store = "sqlite:" + program.file("holdfast.db");
+    result.store = store();
     result.id = id;
     result.threads = 4;
     result.lease.lease = std::chrono::seconds(6);
@@ -170,9 +171,10 @@ class FleetThreads : public WorkerThreads {
     result.log_level = "off";
     return result;
   }
+  void expect_two_share_the_work();
 };
 
-TEST_F(FleetThreads, two_in_one_process_share_the_work_and_each_is_drained_from_another_thread) {
+void FleetThreads::expect_two_share_the_work() {
   start_feeds();
   put(streams);
   // Nothing that orders the handler's threads: that would hide what is to be found.
@@ -204,6 +206,16 @@ TEST_F(FleetThreads, two_in_one_process_share_the_work_and_each_is_drained_from_
   EXPECT_TRUE(wait_until(all_seen));
   runtime::Thread("drain", [&] { other.drain(); }).join();
   one.drain();
+}
+
+TEST_F(FleetThreads, two_in_one_process_share_the_work_and_each_is_drained_from_another_thread) {
+  expect_two_share_the_work();
+}
+
+TEST_F(FleetThreads, they_do_so_on_dynamodb_each_with_a_client_of_its_own) {
+  for (const auto& [name, value] : DynamoDbServer::environment()) ::setenv(name.c_str(), value.c_str(), 1);
+  be_on_dynamodb(random_table_name("fleets"));
+  expect_two_share_the_work();
 }
 
 }  // namespace

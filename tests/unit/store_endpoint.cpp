@@ -79,9 +79,40 @@ struct EndpointTest : testing::Test {
     return endpoint ? endpoint->url + " by " + endpoint->url_from : endpoint.error().detail;
   }
 
+  [[nodiscard]] std::string streams(const EndpointWish& wish = {}) const {
+    const auto table = find(wish);
+    if (!table) return table.error().detail;
+    const auto found = streams_endpoint(*table, wish, [this](const std::string& name) -> std::optional<std::string> {
+      const auto set = variables.find(name);
+      return set == variables.end() ? std::nullopt : std::optional(set->second);
+    });
+    return found ? *found : found.error().detail;
+  }
+
   std::map<std::string, std::string> variables;
   AwsFiles files;
 };
+
+// As boto3.client("dynamodbstreams").meta.endpoint_url has them.
+TEST_F(EndpointTest, the_streams_of_awss_tables_are_beside_them_and_those_of_others_with_them) {
+  EXPECT_EQ(streams({"eu-west-1", ""}), "https://streams.dynamodb.eu-west-1.amazonaws.com");
+  EXPECT_EQ(streams({"cn-north-1", ""}), "https://streams.dynamodb.cn-north-1.amazonaws.com.cn");
+  EXPECT_EQ(streams({"us-east-1", "https://dynamodb.us-east-1.amazonaws.com"}),
+            "https://streams.dynamodb.us-east-1.amazonaws.com");
+  EXPECT_EQ(streams({"us-east-1", "https://dynamodb-fips.us-east-1.amazonaws.com"}),
+            "https://streams.dynamodb-fips.us-east-1.amazonaws.com");
+  EXPECT_EQ(streams({"us-east-1", "https://dynamodb.us-east-1.api.aws"}),
+            "https://streams.dynamodb.us-east-1.api.aws");
+  EXPECT_EQ(streams({"us-east-1", "http://127.0.0.1:8000"}), "http://127.0.0.1:8000");
+  EXPECT_EQ(streams({"us-east-1", "http://dynamodb.example.org:8000"}), "http://dynamodb.example.org:8000");
+  variables["AWS_ENDPOINT_URL_DYNAMODB"] = "http://local:8000";
+  EXPECT_EQ(streams({"us-east-1", ""}), "http://local:8000");
+  variables["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] = "http://streams:8001/";
+  EXPECT_EQ(streams({"us-east-1", ""}), "http://streams:8001");
+  EXPECT_EQ(streams({"us-east-1", "http://own:1"}), "http://own:1") << "the store's URL says it all";
+  variables["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] = "streams";
+  EXPECT_NE(streams({"us-east-1", ""}).find("AWS_ENDPOINT_URL_DYNAMODB_STREAMS is no URL"), std::string::npos);
+}
 
 TEST_F(EndpointTest, the_region_is_the_urls_then_the_environments_then_the_profiles) {
   config("[default]\nregion = r-profile\n");

@@ -1,14 +1,33 @@
 // holdfast_history FILE: judges a recorded history, and exits 0 only if every check says good.
 #include <cstdio>
 #include <fstream>
-#include <string>
+#include <string_view>
 
 #include "sim/history/recorded.hpp"
 
+namespace {
+
+constexpr const char* help =
+    "holdfast_history FILE.jsonl\n"
+    "\n"
+    "Judges a recorded history of a table: whether each row's replies can be explained by updates that happened one\n"
+    "after another, whether each epoch had one owner and one believer, and whether what was delivered adds up. The "
+    "form\n"
+    "of the file: src/sim/history/README.md. One line for each check: good, BAD or UNDECIDED (the search gave up).\n"
+    "\n"
+    "Exit code: 0 all good, 1 bad or undecided, 2 usage, or a file that cannot be read.\n"
+    "Example: holdfast_history run.jsonl\n";
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace holdfast::sim;
+  if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+    std::fputs(help, stdout);
+    return 0;
+  }
   if (argc != 2) {
-    std::fputs("usage: holdfast_history FILE.jsonl\nExit code: 0 good, 1 bad or undecided, 2 usage.\n", stderr);
+    std::fputs("holdfast_history takes one file: holdfast_history FILE.jsonl; --help tells more\n", stderr);
     return 2;
   }
   std::ifstream file(argv[1]);

@@ -14,10 +14,13 @@
 
 namespace holdfast::store::dynamodb {
 
+/// Of DynamoDB Streams, which has an endpoint of its own: streams_endpoint().
+inline constexpr const char* streams_target = "DynamoDBStreams_20120810";
+
 struct ClientOptions {
   std::string endpoint;                      ///< "https://dynamodb.eu-west-1.amazonaws.com", "http://127.0.0.1:8000"
   std::string region;                        ///< what signatures are for
-  std::string target = "DynamoDB_20120810";  ///< of streams: "DynamoDBStreams_20120810"
+  std::string target = "DynamoDB_20120810";  ///< or `streams_target`
   RetryOptions retry;
 };
 

@@ -18,6 +18,7 @@ struct Server {
   enum class Does { not_known, yes, no };
   Does transactions = Does::not_known;
   Does returns_item_on_conflict = Does::not_known;
+  Does stream = Does::not_known;  ///< whether the table has one
 };
 
 /// What the requests of one store share. Once it is closed no call and no timer of theirs comes back.

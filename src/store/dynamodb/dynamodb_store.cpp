@@ -5,6 +5,7 @@
 
 #include "store/desk.hpp"
 #include "store/dynamodb/context.hpp"
+#include "store/dynamodb/stream_feed.hpp"
 #include "store/dynamodb/write_order.hpp"
 #include "store/request_store.hpp"
 
@@ -17,23 +18,30 @@ constexpr Duration grace = std::chrono::milliseconds(100);
 
 class DynamoDbStore final : public RequestStore {
  public:
-  DynamoDbStore(TableOptions options, std::unique_ptr<Caller> caller, Loop& loop)
-      : RequestStore(loop), context_(std::make_shared<Context>(loop, std::move(options), std::move(caller))) {}
+  DynamoDbStore(TableOptions options, std::unique_ptr<Caller> caller, Loop& loop, std::unique_ptr<Caller> streams)
+      : RequestStore(loop), context_(std::make_shared<Context>(loop, std::move(options), std::move(caller))) {
+    if (streams) feed_ = std::make_unique<StreamFeed>(context_, std::move(streams));
+  }
 
   ~DynamoDbStore() override {
     context_->closed = true;
+    feed_.reset();
     context_->caller.reset();
     self_->store = nullptr;
   }
 
-  void changes(std::function<void()> /*listener*/) override {}
+  void changes(ChangeListener listener) override {
+    if (feed_) feed_->listen(std::move(listener));
+  }
 
   [[nodiscard]] Capabilities capabilities() const override {
     const TableOptions& options = context_->options;
     const std::string& where = options.endpoint.empty() ? options.region : options.endpoint;
     return {.name = "dynamodb (" + options.table + (where.empty() ? "" : ", " + where) + ")",
             .transactions = context_->server.transactions != Server::Does::no,
-            .changes = false,
+            .changes = feed_ && context_->server.stream == Server::Does::yes,
+            .changes_need_reader = true,
+            .no_changes = feed_ ? feed_->no_feed() : "",
             .index_is_consistent = false,
             .returns_row_on_conflict = true,  // read afterwards, where the server does not show it
             .has_doubles = false};
@@ -48,6 +56,7 @@ class DynamoDbStore final : public RequestStore {
   }
 
   void shut(std::function<void()> done) override {
+    if (feed_) feed_->listen(nullptr);
     context_->closed = true;
     loop().post([self = self_, done = std::move(done)] {
       if (self->store != nullptr) self->store->answer_all(self);
@@ -103,6 +112,7 @@ class DynamoDbStore final : public RequestStore {
   }
 
   const ContextPtr context_;
+  std::unique_ptr<StreamFeed> feed_;  // null: nobody to ask
   Desk desk_{loop()};
   WriteOrder order_;
   // Tasks on the loop find the store through this, and nothing once it is gone.
@@ -111,8 +121,9 @@ class DynamoDbStore final : public RequestStore {
 
 }  // namespace
 
-std::unique_ptr<Store> make_dynamodb_store(TableOptions options, std::unique_ptr<Caller> caller, Loop& loop) {
-  return std::make_unique<DynamoDbStore>(std::move(options), std::move(caller), loop);
+std::unique_ptr<Store> make_dynamodb_store(TableOptions options, std::unique_ptr<Caller> caller, Loop& loop,
+                                           std::unique_ptr<Caller> streams) {
+  return std::make_unique<DynamoDbStore>(std::move(options), std::move(caller), loop, std::move(streams));
 }
 
 }  // namespace holdfast::store::dynamodb

@@ -159,7 +159,7 @@ Result<Endpoint> choose(const std::string& service, const EndpointWish& wish, co
                                  service + "-fips." + region.value + "." +
                                  std::string(domain_of_region(region.value)));
   url = "https://" + service + "." + region.value + "." + std::string(domain_of_region(region.value));
-  return Endpoint{url, region.value, "region " + region.value, region.from};
+  return Endpoint{url, region.value, "region " + region.value, region.from, true};
 }
 
 }  // namespace
@@ -207,6 +207,23 @@ std::string_view domain_of_region(std::string_view region) {
 Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& wish, const VariableOf& variable,
                                const AwsFiles& files) {
   return choose(service, wish, variable, files).map_error(one_line);
+}
+
+Result<std::string> streams_endpoint(const Endpoint& table, const EndpointWish& wish, const VariableOf& variable) {
+  constexpr const char* name = "AWS_ENDPOINT_URL_DYNAMODB_STREAMS";
+  if (const auto set = variable(name); set && !set->empty() && wish.endpoint.empty()) {
+    const Result<HttpUrl> url = parse_http_url(*set);
+    if (!url) return fail(Code::usage, std::string(name) + " is no URL: " + url.error().detail);
+    return url->text();
+  }
+  Result<HttpUrl> url = parse_http_url(table.url);
+  if (!url) return tl::unexpected(url.error());
+  const std::string& host = url->host;
+  const std::string_view domain = domain_of_region(table.region);
+  const bool is_aws = (host.starts_with("dynamodb.") || host.starts_with("dynamodb-fips.")) &&
+                      (host.ends_with("." + std::string(domain)) || host.ends_with(".api.aws"));
+  if (is_aws) url->host = "streams." + host;
+  return url->text();
 }
 
 Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& wish,

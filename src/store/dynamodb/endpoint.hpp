@@ -26,8 +26,9 @@ struct HttpUrl {
 struct Endpoint {
   std::string url;  ///< without a slash at its end
   std::string region;
-  std::string url_from;     ///< "AWS_ENDPOINT_URL", "region eu-west-1"
-  std::string region_from;  ///< "AWS_REGION", "profile dev"
+  std::string url_from;       ///< "AWS_ENDPOINT_URL", "region eu-west-1"
+  std::string region_from;    ///< "AWS_REGION", "profile dev"
+  bool is_of_region = false;  ///< nobody names an endpoint: the URL is AWS's own for the region
 };
 
 /// What the store's URL says; empty: nothing.
@@ -49,6 +50,13 @@ struct EndpointWish {
 /// The same on a machine, whose files are read if the wish does not say all. At start-up: it waits for the disk.
 [[nodiscard]] Result<Endpoint> find_endpoint(const std::string& service, const EndpointWish& wish,
                                              const Surroundings& surroundings);
+
+/// Who answers for the streams of the tables at that endpoint: what AWS_ENDPOINT_URL_DYNAMODB_STREAMS says, unless
+/// the store's URL names an endpoint itself; beside an endpoint of AWS's own (`dynamodb.REGION.…`,
+/// `dynamodb-fips.REGION.…`) the one called `streams.` of it; else the same, as with DynamoDB Local. Signed for the
+/// same service and region.
+[[nodiscard]] Result<std::string> streams_endpoint(const Endpoint& table, const EndpointWish& wish,
+                                                   const VariableOf& variable);
 
 /// The domain under which the services of a region are: "amazonaws.com", and "amazonaws.com.cn" for China.
 [[nodiscard]] std::string_view domain_of_region(std::string_view region);

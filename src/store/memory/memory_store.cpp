@@ -17,7 +17,7 @@ class MemoryStore final : public RequestStore {
   }
   ~MemoryStore() override { table_->unsubscribe(*feed_); }
 
-  void changes(std::function<void()> listener) override { feed_->listen(std::move(listener)); }
+  void changes(ChangeListener listener) override { feed_->listen(std::move(listener)); }
 
   [[nodiscard]] Capabilities capabilities() const override {
     return {.name = "memory",

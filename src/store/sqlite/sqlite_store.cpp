@@ -37,7 +37,7 @@ class SqliteStore final : public RequestStore {
     loop().cancel(closing_timer_);
   }
 
-  void changes(std::function<void()> listener) override {
+  void changes(ChangeListener listener) override {
     feed_->listen(std::move(listener));
     worker_->listen();
   }

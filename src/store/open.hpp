@@ -1,0 +1,32 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "holdfast/error.hpp"
+#include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
+#include "runtime/http.hpp"
+
+namespace holdfast::store {
+
+/// Makes what a store on another machine is reached with, on the loop that it is opened with. Called where the URL
+/// names such a store, and not otherwise: whoever opens stores knows a loop that has sockets, the stores do not.
+using MakeTransport = std::function<std::unique_ptr<runtime::HttpTransport>()>;
+
+/// Opens `sqlite:PATH[?sync=full|normal]`, `dynamodb://TABLE[?…]` (dynamodb/table_url.hpp) or `memory:`. A bad URL is
+/// Code::usage; a file that cannot be opened says why. Does not create the table, nor ask a server anything: that is
+/// initialize(). May wait for the disk. The process has to ignore SIGPIPE (runtime/signals.hpp) for a store that is
+/// reached by a transport.
+[[nodiscard]] Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop,
+                                                        const MakeTransport& transport);
+
+/// Whether open_store() would make sense of it; nothing is opened.
+[[nodiscard]] Result<void> check_store_url(const std::string& url);
+
+/// Whether a server has the table: one that costs money, and that workers may have no permission to make.
+[[nodiscard]] bool is_remote(const std::string& url);
+/// The file of a table that is in one.
+[[nodiscard]] std::string path_of(const std::string& url);
+
+}  // namespace holdfast::store
