@@ -14,7 +14,7 @@
 #include "runtime/log.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/spawn.hpp"
-#include "store/dynamodb/client.hpp"
+#include "store/dynamodb/connection.hpp"
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/dynamodb_store.hpp"
 #include "store/dynamodb/expression.hpp"
@@ -36,27 +36,15 @@ class Connected {
   Connected(runtime::AsioLoop& loop, const std::string& table, const std::string& endpoint) {
     auto options = parse_table_url("dynamodb://" + table + "?region=us-east-1&endpoint=" + endpoint);
     if (!options) throw std::runtime_error(options.error().detail);
-    auto caller = std::make_unique<Line>(loop, endpoint);
+    auto caller = std::make_unique<Connection>(loop, std::make_unique<runtime::HttpClient>(loop),
+                                               fixed_credentials(loop, {"test", "test-secret", "", {}, "bench"}),
+                                               ClientOptions{.endpoint = endpoint, .region = "us-east-1"});
     store_ = make_dynamodb_store(*std::move(options), std::move(caller), loop);
   }
   Store& operator*() { return *store_; }
   Store* operator->() { return store_.get(); }
 
  private:
-  struct Line final : Caller {
-    Line(runtime::AsioLoop& loop, const std::string& endpoint)
-        : transport(loop),
-          credentials(fixed_credentials(loop, {"test", "test-secret", "", {}, "bench"})),
-          client(loop, transport, *credentials, std::make_shared<RetryBudget>(),
-                 {.endpoint = endpoint, .region = "us-east-1"}) {}
-    void call(Call call, Instant deadline, std::function<void(CallReply)> handler) override {
-      client.call(std::move(call), deadline, std::move(handler));
-    }
-    [[nodiscard]] ConsumedByKind consumed() const override { return client.consumed(); }
-    runtime::HttpClient transport;
-    std::unique_ptr<CredentialSource> credentials;
-    Client client;
-  };
   std::unique_ptr<Store> store_;
 };
 
@@ -200,7 +188,7 @@ class Watched final : public Store {
   void query_owned(std::string owner, Instant deadline, Handler<RowsReply> handler) override {
     store_.query_owned(std::move(owner), deadline, std::move(handler));
   }
-  void changes(std::function<void()> listener) override { store_.changes(std::move(listener)); }
+  void changes(ChangeListener listener) override { store_.changes(std::move(listener)); }
   [[nodiscard]] Capabilities capabilities() const override { return store_.capabilities(); }
   [[nodiscard]] ConsumedByKind consumed() const override { return store_.consumed(); }
   void close(std::function<void()> done) override { store_.close(std::move(done)); }

@@ -20,6 +20,7 @@ class Connection final : public Caller {
     client_.call(std::move(call), deadline, std::move(handler));
   }
 
+  [[nodiscard]] ConsumedByKind consumed() const override { return client_.consumed(); }
   [[nodiscard]] const Client& client() const { return client_; }
 
  private:
