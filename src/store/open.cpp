@@ -37,9 +37,10 @@ Result<SqliteOptions> parse_sqlite_url(const std::string& url) {
 Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop, const MakeTransport& transport) {
   auto options = dynamodb::parse_table_url(url);
   if (!options) return tl::unexpected(options.error());
-  auto connection = dynamodb::connect(*options, loop, transport(), dynamodb::this_machine(loop));
-  if (!connection) return misuse(url, connection.error().detail);
-  return dynamodb::make_dynamodb_store(*std::move(options), *std::move(connection), loop);
+  auto callers = dynamodb::connect(*options, loop, transport(), dynamodb::this_machine(loop));
+  if (!callers) return misuse(url, callers.error().detail);
+  return dynamodb::make_dynamodb_store(*std::move(options), std::move(callers->table), loop,
+                                       std::move(callers->stream));
 }
 
 }  // namespace
