@@ -1,5 +1,6 @@
 // The DynamoDB store beside boto3 and the AWS SDK for JavaScript, and what renewing many leases takes.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,10 +15,9 @@
 #include "runtime/log.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/spawn.hpp"
-#include "store/dynamodb/connection.hpp"
 #include "store/dynamodb/context.hpp"
-#include "store/dynamodb/dynamodb_store.hpp"
 #include "store/dynamodb/expression.hpp"
+#include "store/open.hpp"
 #include "worker/worker.hpp"
 
 namespace holdfast::bench {
@@ -30,23 +30,19 @@ constexpr int window = 64;  // requests in flight, and so connections
 constexpr int keys = 1000;
 constexpr const char* python = "/usr/bin/python3";
 
-/// A store whose client talks to an endpoint, with all that it stands on.
-class Connected {
- public:
-  Connected(runtime::AsioLoop& loop, const std::string& table, const std::string& endpoint) {
-    auto options = parse_table_url("dynamodb://" + table + "?region=us-east-1&endpoint=" + endpoint);
-    if (!options) throw std::runtime_error(options.error().detail);
-    auto caller = std::make_unique<Connection>(loop, std::make_unique<runtime::HttpClient>(loop),
-                                               fixed_credentials(loop, {"test", "test-secret", "", {}, "bench"}),
-                                               ClientOptions{.endpoint = endpoint, .region = "us-east-1"});
-    store_ = make_dynamodb_store(*std::move(options), std::move(caller), loop);
+/// The table of that name at an endpoint, by credentials that are invented.
+std::unique_ptr<Store> open(runtime::AsioLoop& loop, const std::string& table, const std::string& endpoint) {
+  for (const auto& [name, value] : {std::pair("AWS_ACCESS_KEY_ID", "test"),
+                                    {"AWS_SECRET_ACCESS_KEY", "test-secret"},
+                                    {"AWS_SESSION_TOKEN", ""},
+                                    {"AWS_PROFILE", ""}}) {
+    ::setenv(name, value, 1);
   }
-  Store& operator*() { return *store_; }
-  Store* operator->() { return store_.get(); }
-
- private:
-  std::unique_ptr<Store> store_;
-};
+  auto store = store::open_store("dynamodb://" + table + "?region=us-east-1&endpoint=" + endpoint, loop,
+                                 [&] { return std::make_unique<runtime::HttpClient>(loop); });
+  if (!store) throw std::runtime_error(store.error().detail);
+  return *std::move(store);
+}
 
 /// What a renewal is: mine, this epoch; a new expiry, a new attempt, a new number, the checkpoint.
 Update renewal(int number) {
@@ -90,7 +86,7 @@ void update(Store& store, runtime::AsioLoop& loop, int count) {
 Figures through_store(const DynamoDbStub& stub, int count) {
   runtime::ignore_broken_pipes();
   runtime::AsioLoop loop(1);
-  Connected store(loop, "bench", stub.endpoint());
+  const auto store = open(loop, "bench", stub.endpoint());
   update(*store, loop, count / 10);
   return measure(static_cast<std::uint64_t>(count), [&] { update(*store, loop, count); });
 }
@@ -305,7 +301,7 @@ void renew_many(Run& run) {
                                const auto hold = [&] {
                                  runtime::ignore_broken_pipes();
                                  runtime::AsioLoop loop(1);
-                                 Connected store(loop, "bench", stub.endpoint());
+                                 const auto store = open(loop, "bench", stub.endpoint());
                                  return hold_leases(*store, loop, leases, time);
                                };
                                return with_stub(stub, [&] { return in_fork(hold); });
@@ -349,7 +345,7 @@ void count_units(Run& run) {
   const auto hold = [&] {
     runtime::ignore_broken_pipes();
     runtime::AsioLoop loop(1);
-    Connected store(loop, "bench-" + std::to_string(round), server.endpoint());
+    const auto store = open(loop, "bench-" + std::to_string(round), server.endpoint());
     make_table(*store, loop, connections);
     return hold_leases(*store, loop, connections, time);
   };
