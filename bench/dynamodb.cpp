@@ -87,7 +87,7 @@ Figures through_store(const DynamoDbStub& stub, int count) {
   runtime::ignore_broken_pipes();
   runtime::AsioLoop loop(1);
   const auto store = open(loop, "bench", stub.endpoint());
-  update(*store, loop, count / 10);
+  update(*store, loop, count / 4);
   return measure(static_cast<std::uint64_t>(count), [&] { update(*store, loop, count); });
 }
 
@@ -113,7 +113,8 @@ void compare_clients(Run& run) {
   const DynamoDbStub stub(DynamoDbStub::Kind::canned);
   const std::string request = renewal_as_json();
   const int many = run.quick() ? 2'000 : 30'000;
-  const int fewer = run.quick() ? 200 : 3'000;
+  const int of_sdk = run.quick() ? 400 : 8'000;
+  const int of_boto3 = run.quick() ? 200 : 2'000;
   const auto peer = [&](std::vector<std::string> command) { return with_stub(stub, [&] { return child(command); }); };
   run.compare(
       {.name = "conditional updates",
@@ -124,12 +125,12 @@ void compare_clients(Run& run) {
                     {"AWS SDK for JavaScript",
                      [&] {
                        return peer({"node", source_path("bench/peers/dynamodb_sdk.mjs"), stub.endpoint(),
-                                    std::to_string(fewer), std::to_string(window), request});
+                                    std::to_string(of_sdk), std::to_string(window), request});
                      }},
                     {"boto3",
                      [&] {
                        return peer({python, source_path("bench/peers/dynamodb_boto3.py"), stub.endpoint(),
-                                    std::to_string(fewer), request});
+                                    std::to_string(of_boto3), request});
                      }}},
        .ratios = {
            {.subject = "holdfast", .to = "boto3", .figure = "per_core_second", .goal = at_least(10)},
@@ -386,7 +387,8 @@ const Register registered{
     "once; all three send the same renewal (four attributes set under a condition of two, the row returned, capacity "
     "told) to 1,000 keys in turn, signed, over kept connections. Holdfast goes through its store, with 64 in flight; "
     "so does the SDK; boto3 makes one call after the other, which suits it best. Counted is each client's processor "
-    "time, user and system, after a tenth of the calls has passed. stub_cores is the share of a core that the stub "
+    "time, user and system, after a quarter as many calls have passed. stub_cores is the share of a core that the "
+    "stub "
     "was "
     "busy. Leases: a worker whose resources do nothing but count, so that each renewal carries a checkpoint; the "
     "stub "
