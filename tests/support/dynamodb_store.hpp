@@ -34,8 +34,8 @@ struct DynamoDbConnection final : store::dynamodb::Caller {
 inline std::unique_ptr<Store> open_dynamodb(runtime::AsioLoop& loop, const std::string& endpoint,
                                             const std::string& url, store::dynamodb::RetryOptions retry = {}) {
   return store::dynamodb::make_dynamodb_store(
-      store::dynamodb::parse_table_url(url).value(), std::make_unique<DynamoDbConnection>(loop, endpoint, retry), loop,
-      std::make_unique<DynamoDbConnection>(loop, endpoint, retry, store::dynamodb::streams_target));
+      store::dynamodb::parse_table_url(url).value(), std::make_unique<DynamoDbConnection>(loop, endpoint, retry),
+      loop, std::make_unique<DynamoDbConnection>(loop, endpoint, retry, store::dynamodb::streams_target));
 }
 
 }  // namespace holdfast::test
