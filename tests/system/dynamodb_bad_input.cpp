@@ -98,7 +98,7 @@ TEST_F(DynamoDbBadInput, an_index_that_is_missing_is_told_and_init_adds_it_to_wh
   create_fleet_table(DynamoDbServer::local().port(), table, "Pk", "", "");
   program.set("HOLDFAST_STORE", url());
   put("early", "ws://h/", {});
-  const std::string advice = "has no index desired_state-lease_expires_at_ms-index: make it with 'holdfast init";
+  const std::string advice = "has no index desired_state-lease_expires_at_ms-index: make it with `holdfast init";
   expect_one_line(program.run({"conn", "ls"}), 1, advice);
   const auto refused = program.run({"worker", "--sink", "stdout"});
   EXPECT_EQ(refused.code, 1);
