@@ -32,7 +32,7 @@ constexpr std::string_view consumed =
     R"("GlobalSecondaryIndexes":{"desired_state-lease_expires_at_ms-index":{"CapacityUnits":2.0}}}})";
 
 /// With all that the service sends, the checksum over the body among it: clients verify that.
-std::string answer_of(const std::string& body) {
+std::string answer_of(const std::string& body, std::string_view status = "200 OK") {
   char date[64];
   const std::time_t now = std::time(nullptr);  // the peers sign by this machine's clock
   std::tm parts{};
@@ -40,7 +40,7 @@ std::string answer_of(const std::string& body) {
   std::strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
   const auto checksum =
       ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<unsigned int>(body.size()));
-  return "HTTP/1.1 200 OK\r\nServer: Server\r\nDate: " + std::string(date) +
+  return "HTTP/1.1 " + std::string(status) + "\r\nServer: Server\r\nDate: " + std::string(date) +
          "\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\nConnection: keep-alive\r\nx-amzn-RequestId: "
          "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ABCDEFGHIJKLMN"
@@ -79,9 +79,9 @@ class Rows {
 
   std::string answer(std::string_view operation, std::string_view body) {
     const json::object request = json::parse(body).as_object();
-    if (operation == "UpdateItem") return update(request);
-    if (operation == "Query") return query(request);
-    throw std::runtime_error("the stub knows no " + std::string(operation));
+    if (operation == "UpdateItem") return answer_of(update(request));
+    if (operation == "Query") return answer_of(query(request));
+    return answer_of(R"({"__type":"com.amazon.coral.service#UnknownOperationException"})", "400 Bad Request");
   }
 
  private:
@@ -193,7 +193,7 @@ class Server {
     } else {
       const std::string target = header(input, "x-amz-target", head);
       const std::string_view body = std::string_view(input).substr(head + 4, length);
-      send(socket, answer_of(rows_.answer(std::string_view(target).substr(target.find('.') + 1), body)));
+      send(socket, rows_.answer(std::string_view(target).substr(target.find('.') + 1), body));
     }
     input.erase(0, head + 4 + length);
     return true;

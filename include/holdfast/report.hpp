@@ -49,9 +49,9 @@ struct Report {
   std::map<std::string, std::int64_t> losses;  ///< by reason
   std::map<std::string, std::map<std::string, std::int64_t>> store;  ///< operations by kind, then by outcome
   ConsumedByKind capacity;          ///< what they cost, where the store has such a thing as capacity units
-  std::int64_t changes_read = 0;                                     ///< times that the store told of changes
-  std::int64_t pokes_sent = 0;                                       ///< to other workers, about changes
-  std::int64_t pokes_heard = 0;                                      ///< from other workers
+  std::int64_t changes_read = 0;    ///< times that the store told of changes
+  std::int64_t pokes_sent = 0;      ///< to other workers, about changes
+  std::int64_t pokes_heard = 0;     ///< from other workers
   std::int64_t pokes_refused = 0;   ///< datagrams that were none, or for somebody else
   std::int64_t sink_failures = 0;   ///< times that everything was released because the sink failed
   Tally tally;                      ///< over all that was held

@@ -1,13 +1,16 @@
 #include "cli/store_session.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/output.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/environment.hpp"
 #include "runtime/http_client.hpp"
 #include "runtime/signals.hpp"
-#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -16,17 +19,29 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration request_limit = 5s;
-constexpr Duration patience = 15s;  // for all tries of one request together
+constexpr Duration patience = 15s;        // for all tries of one request together
+constexpr Duration making_limit = 10min;  // a server makes tables, and indexes of what is there, in minutes
+constexpr Duration quiet_while_making = 3s;
 constexpr std::size_t in_flight_max = 64;
 
+/// Where a table keeps seconds, an expiry is read back later than it was written.
+bool is_as_written(const Change& change, const Value& value, Duration expiry_step) {
+  if (value == change.value) return true;
+  const std::int64_t* wanted = change.value.as_int();
+  const std::int64_t* found = value.as_int();
+  if (change.attribute != attribute::expires_at || wanted == nullptr || found == nullptr) return false;
+  const auto later = std::chrono::milliseconds(*found - *wanted);
+  return later > Duration::zero() && later < expiry_step * 2 && expiry_step > std::chrono::milliseconds(1);
+}
+
 // Whether a row is as a write would have left it: then it does not matter whose write it was.
-bool is_done(const Update& update, const std::optional<Row>& row) {
+bool is_done(const Update& update, const std::optional<Row>& row, Duration expiry_step) {
   if (!row) return false;
   return std::all_of(update.changes.begin(), update.changes.end(), [&](const Change& change) {
     const Value* value = row->find(change.attribute);
     switch (change.kind) {
       case Change::Kind::set:
-        return value != nullptr && *value == change.value;
+        return value != nullptr && is_as_written(change, *value, expiry_step);
       case Change::Kind::set_if_absent:
         return value != nullptr;
       case Change::Kind::remove:
@@ -38,11 +53,17 @@ bool is_done(const Update& update, const std::optional<Row>& row) {
   });
 }
 
+/// Told by the store where it repeated the write by itself.
+bool may_be_with_itself(const RowReply& reply) {
+  return reply.outcome == Outcome::conflict && !reply.error.detail.empty();
+}
+
 }  // namespace
 
 struct StoreSession::Impl {
   runtime::AsioLoop loop{runtime::random_seed()};
   std::unique_ptr<Store> store;
+  Duration expiry_step{};  // of the table
   std::unique_ptr<runtime::Signals> signals;
   bool interrupted = false;
   bool waiting = false;
@@ -70,11 +91,12 @@ struct StoreSession::Impl {
 
   // Asks again while the answer is one that can pass.
   template <class T>
-  Result<Reply<T>> request(const std::function<void(Instant, Handler<Reply<T>>)>& send) {
+  Result<Reply<T>> request(const std::function<void(Instant, Handler<Reply<T>>)>& send,
+                           Duration limit = request_limit) {
     const Instant until = loop.instant() + patience;
     Duration delay = 20ms;
     for (;;) {
-      const Instant deadline = loop.instant() + request_limit;
+      const Instant deadline = loop.instant() + limit;
       auto reply = await<Reply<T>>([&](Handler<Reply<T>> handler) { send(deadline, std::move(handler)); });
       if (reply.outcome == Outcome::rejected) return tl::unexpected<Error>(reply.error);
       if (reply.ok() || reply.outcome == Outcome::conflict) return reply;
@@ -107,6 +129,18 @@ Result<void> StoreSession::check(const std::string& url) {
 }
 
 Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create) {
+  return open(url, create, {});
+}
+
+Result<std::unique_ptr<StoreSession>> StoreSession::make(const std::string& url, const store::Making& making) {
+  if (!store::is_remote(url) && (making.billing || making.stream)) {
+    return fail(Code::usage, "streams and billing are for a table of DynamoDB, and " + url + " is none");
+  }
+  return open(url, Create::always, making);
+}
+
+Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create,
+                                                         const store::Making& making) {
   if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
   const bool creates = create == Create::always || (create == Create::if_embedded && !store::is_remote(url));
   if (!creates && !store::is_remote(url)) {
@@ -120,19 +154,31 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
   }
   auto impl = std::make_unique<Impl>();
   if (store::is_remote(url)) runtime::ignore_broken_pipes();  // its sockets; print() ends as they would have it
-  auto store =
-      store::open_store(url, impl->loop, [&impl] { return std::make_unique<runtime::HttpClient>(impl->loop); });
+  const auto transport = [&impl] { return std::make_unique<runtime::HttpClient>(impl->loop); };
+  auto store = store::open_store(url, impl->loop, transport, making);
   if (!store) return tl::unexpected<Error>(store.error());
   impl->store = std::move(*store);
+  impl->expiry_step = store::expiry_step(url);
   std::unique_ptr<StoreSession> session(new StoreSession(std::move(impl)));
-  if (creates) {
-    auto done = session->impl_->request<std::string>([&](Instant deadline, Handler<Reply<std::string>> handler) {
-      session->impl_->store->initialize(deadline, std::move(handler));
-    });
-    if (!done) return tl::unexpected<Error>(done.error());
-    session->created_ = done->value;
-  }
+  if (!creates) return session;
+  if (auto done = session->initialize(store::is_remote(url)); !done) return tl::unexpected<Error>(done.error());
   return session;
+}
+
+Result<void> StoreSession::initialize(bool is_remote) {
+  // What is unreachable ends much sooner than the limit, since the client gives up after some tries.
+  const TimerId progress = impl_->loop.call_after(quiet_while_making, [] {
+    if (runtime::terminal(STDERR_FILENO).present) tell("the table is being made: this may take some minutes");
+  });
+  auto done = impl_->request<std::string>(
+      [&](Instant deadline, Handler<Reply<std::string>> handler) {
+        impl_->store->initialize(deadline, std::move(handler));
+      },
+      is_remote ? making_limit : request_limit);
+  impl_->loop.cancel(progress);
+  if (!done) return tl::unexpected<Error>(done.error());
+  created_ = done->value;
+  return {};
 }
 
 std::string StoreSession::name() const {
@@ -170,13 +216,13 @@ Result<StoreSession::Written> StoreSession::update(const Update& update) {
   bool uncertain = false;
   auto reply = impl_->request<std::optional<Row>>([&](Instant deadline, Handler<RowReply> handler) {
     impl_->store->update(update, deadline, [&, handler = std::move(handler)](RowReply answer) {
-      uncertain = uncertain || answer.outcome == Outcome::unknown;
+      uncertain = uncertain || answer.outcome == Outcome::unknown || may_be_with_itself(answer);
       handler(std::move(answer));
     });
   });
   if (!reply) return tl::unexpected<Error>(reply.error());
   // S5: a conflict after a try of unknown outcome may be with that try.
-  const bool applied = reply->ok() || (uncertain && is_done(update, reply->value));
+  const bool applied = reply->ok() || (uncertain && is_done(update, reply->value, impl_->expiry_step));
   return Written{applied, std::move(reply->value)};
 }
 
@@ -193,7 +239,9 @@ Result<void> StoreSession::update_all(const std::vector<Update>& updates,
         ++done;
         if (reply.outcome == Outcome::rejected) error = reply.error;
         if (reply.ok() || reply.outcome == Outcome::conflict) {
-          each(index, {reply.ok(), std::move(reply.value)});
+          const bool done_before =
+              may_be_with_itself(reply) && is_done(updates[index], reply.value, impl_->expiry_step);
+          each(index, {reply.ok() || done_before, std::move(reply.value)});
         } else {
           again.push_back(index);
         }
@@ -211,7 +259,7 @@ Result<void> StoreSession::update_all(const std::vector<Update>& updates,
       error = written.error();
       break;
     }
-    written->applied = written->applied || is_done(updates[index], written->row);
+    written->applied = written->applied || is_done(updates[index], written->row, impl_->expiry_step);
     each(index, *written);
   }
   if (error) return tl::unexpected<Error>(*error);

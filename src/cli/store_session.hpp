@@ -8,6 +8,7 @@
 
 #include "holdfast/error.hpp"
 #include "holdfast/store.hpp"
+#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -21,6 +22,9 @@ class StoreSession {
     always,
   };
   [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create);
+  /// The same as `always`, with a say in how a table on a server is made: refused for any other.
+  [[nodiscard]] static Result<std::unique_ptr<StoreSession>> make(const std::string& url,
+                                                                  const store::Making& making);
   /// Whether a command can use this store: what is in memory is gone when the command ends.
   [[nodiscard]] static Result<void> check(const std::string& url);
   ~StoreSession();
@@ -55,6 +59,9 @@ class StoreSession {
  private:
   struct Impl;
   explicit StoreSession(std::unique_ptr<Impl> impl);
+  static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create,
+                                                    const store::Making& making);
+  Result<void> initialize(bool is_remote);
   std::unique_ptr<Impl> impl_;
   std::string created_;
 };

@@ -1,6 +1,7 @@
 #include "store/open.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -34,9 +35,12 @@ Result<SqliteOptions> parse_sqlite_url(const std::string& url) {
   return options;
 }
 
-Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop, const MakeTransport& transport) {
+Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop, const MakeTransport& transport,
+                                             const Making& making) {
+  if (!transport) return misuse(url, "nothing was handed in by which a server can be reached");
   auto options = dynamodb::parse_table_url(url);
   if (!options) return tl::unexpected(options.error());
+  options->making = making;
   auto callers = dynamodb::connect(*options, loop, transport(), dynamodb::this_machine(loop));
   if (!callers) return misuse(url, callers.error().detail);
   return dynamodb::make_dynamodb_store(*std::move(options), std::move(callers->table), loop,
@@ -47,6 +51,12 @@ Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop,
 
 bool is_remote(const std::string& url) {
   return url.starts_with(dynamodb::table_url_scheme);
+}
+
+Duration expiry_step(const std::string& url) {
+  const auto options = dynamodb::parse_table_url(url);
+  const bool seconds = is_remote(url) && options && options->names.expiry_unit() == dynamodb::ExpiryUnit::seconds;
+  return seconds ? Duration(std::chrono::seconds(1)) : Duration(std::chrono::milliseconds(1));
 }
 
 std::string path_of(const std::string& url) {
@@ -61,10 +71,11 @@ Result<void> check_store_url(const std::string& url) {
   return misuse(url, "give sqlite:PATH or dynamodb://TABLE?region=REGION");
 }
 
-Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop, const MakeTransport& transport) {
+Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop, const MakeTransport& transport,
+                                          const Making& making) {
   if (auto checked = check_store_url(url); !checked) return tl::unexpected(checked.error());
   if (url == "memory:") return make_memory_store(std::make_shared<MemoryTable>(), loop);
-  if (is_remote(url)) return open_dynamodb(url, loop, transport);
+  if (is_remote(url)) return open_dynamodb(url, loop, transport, making);
   auto options = parse_sqlite_url(url);
   if (!options) return tl::unexpected(options.error());
   return make_sqlite_store(*std::move(options), loop);

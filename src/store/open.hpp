@@ -7,6 +7,7 @@
 #include "holdfast/loop.hpp"
 #include "holdfast/store.hpp"
 #include "runtime/http.hpp"
+#include "store/dynamodb/table_url.hpp"
 
 namespace holdfast::store {
 
@@ -14,18 +15,25 @@ namespace holdfast::store {
 /// names such a store, and not otherwise: whoever opens stores knows a loop that has sockets, the stores do not.
 using MakeTransport = std::function<std::unique_ptr<runtime::HttpTransport>()>;
 
+/// How initialize() makes a table on a server.
+using dynamodb::Billing;
+using dynamodb::Making;
+
 /// Opens `sqlite:PATH[?sync=full|normal]`, `dynamodb://TABLE[?…]` (dynamodb/table_url.hpp) or `memory:`. A bad URL is
 /// Code::usage; a file that cannot be opened says why. Does not create the table, nor ask a server anything: that is
 /// initialize(). May wait for the disk. The process has to ignore SIGPIPE (runtime/signals.hpp) for a store that is
 /// reached by a transport.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop,
-                                                        const MakeTransport& transport);
+                                                        const MakeTransport& transport, const Making& making = {});
 
 /// Whether open_store() would make sense of it; nothing is opened.
 [[nodiscard]] Result<void> check_store_url(const std::string& url);
 
 /// Whether a server has the table: one that costs money, and that workers may have no permission to make.
 [[nodiscard]] bool is_remote(const std::string& url);
+/// What the table counts expiries in. Where that is more than a millisecond, they are read back later than they were
+/// written, by less than two steps.
+[[nodiscard]] Duration expiry_step(const std::string& url);
 /// The file of a table that is in one.
 [[nodiscard]] std::string path_of(const std::string& url);
 

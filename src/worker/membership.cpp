@@ -9,7 +9,10 @@ namespace {
 
 using Compare = Condition::Compare;
 
-constexpr std::int64_t tombstone_seconds = 24 * 3600;
+/// After the end of its session the table may forget a worker: also one that was killed, which leaves no last word.
+/// Each beat moves that time on, so that the TTL never meets the row of one that lives (F18), unless its clock is a day
+/// wrong: then it writes its row anew, and nothing depends on it.
+constexpr std::int64_t remembered_seconds = 24 * 3600;
 
 std::int64_t epoch_ms(WallTime time) {
   return time.time_since_epoch().count();
@@ -116,7 +119,7 @@ void Membership::finish(Instant deadline, std::function<void()> done) {
     });
     update.changes.push_back(Change::set(attribute::expires_at, 0));
     update.changes.push_back(
-        Change::set(attribute::tombstone_expires_at, epoch_ms(loop_.wall()) / 1000 + tombstone_seconds));
+        Change::set(attribute::tombstone_expires_at, epoch_ms(loop_.wall()) / 1000 + remembered_seconds));
     send(std::move(update), deadline, [done](const RowReply&) { done(); });
   };
   if (in_flight_) {
@@ -138,7 +141,7 @@ std::vector<Change> Membership::changes() const {
           Change::set(attribute::held, facts.held),
           Change::set(attribute::address, options_.address),
           Change::set(attribute::draining, facts.draining),
-          Change::remove(attribute::tombstone_expires_at)};
+          Change::set(attribute::tombstone_expires_at, expiry / 1000 + remembered_seconds)};
 }
 
 Update Membership::registration() const {

@@ -37,7 +37,7 @@ class Membership {
   void start();
   /// Writes the row soon, out of turn: the facts have changed in a way that others should see.
   void tell();
-  /// The clean end: expiry 0, and a day until the table's TTL may take the row (F18). `done` is called once, by
+  /// The clean end: expiry 0, and a day from now until the table's TTL may take the row (F18). `done` is called once, by
   /// the deadline, whatever came of it.
   void finish(Instant deadline, std::function<void()> done);
 

@@ -56,20 +56,23 @@ class InFile final : public Table {
 /// A table of its own on a server that all tests share.
 class OnDynamoDb final : public Table {
  public:
-  OnDynamoDb(DynamoDbServer::Kind kind, const std::string& settings)
-      : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {}
+  OnDynamoDb(DynamoDbServer::Kind kind, const std::string& settings, bool stream = false)
+      : server_(DynamoDbServer::of(kind)), url_("dynamodb://" + random_table_name("contract") + settings) {
+    making_.stream = stream;
+  }
 
   std::unique_ptr<Store> open(Loop& loop) override {
-    return open_dynamodb(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint(), url_);
+    return open_dynamodb(dynamic_cast<runtime::AsioLoop&>(loop), server_.endpoint(), url_, {}, making_);
   }
 
  private:
   const DynamoDbServer& server_;
   const std::string url_;
+  store::dynamodb::Making making_;
 };
 
-std::unique_ptr<Table> on_dynamodb_local(const std::string& settings) {
-  return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::local, settings);
+std::unique_ptr<Table> on_dynamodb_local(const std::string& settings, bool stream) {
+  return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::local, settings, stream);
 }
 
 }  // namespace
@@ -80,8 +83,9 @@ std::vector<Kind> all_kinds() {
       {"simulated", [] { return std::make_unique<Simulated>(); }},
       {"sqlite", [] { return std::make_unique<InFile>(""); }},
       {"sqlite_sync_normal", [] { return std::make_unique<InFile>("?sync=normal"); }},
-      {"dynamodb_local", [] { return on_dynamodb_local("?stream=on"); }},
-      {"dynamodb_local_renamed", [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want"); }},
+      {"dynamodb_local", [] { return on_dynamodb_local("", true); }},
+      {"dynamodb_local_renamed",
+       [] { return on_dynamodb_local("?key=id&owner=who&expires=until&state=want", false); }},
       {"dynalite", [] { return std::make_unique<OnDynamoDb>(DynamoDbServer::Kind::dynalite, ""); }},
   };
 }

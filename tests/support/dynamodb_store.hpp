@@ -32,10 +32,13 @@ struct DynamoDbConnection final : store::dynamodb::Caller {
 
 /// The store of `url` ("dynamodb://TABLE?…") on the server, or the proxy, at `endpoint`.
 inline std::unique_ptr<Store> open_dynamodb(runtime::AsioLoop& loop, const std::string& endpoint,
-                                            const std::string& url, store::dynamodb::RetryOptions retry = {}) {
+                                            const std::string& url, store::dynamodb::RetryOptions retry = {},
+                                            const store::dynamodb::Making& making = {}) {
+  store::dynamodb::TableOptions options = store::dynamodb::parse_table_url(url).value();
+  options.making = making;
   return store::dynamodb::make_dynamodb_store(
-      store::dynamodb::parse_table_url(url).value(), std::make_unique<DynamoDbConnection>(loop, endpoint, retry),
-      loop, std::make_unique<DynamoDbConnection>(loop, endpoint, retry, store::dynamodb::streams_target));
+      std::move(options), std::make_unique<DynamoDbConnection>(loop, endpoint, retry), loop,
+      std::make_unique<DynamoDbConnection>(loop, endpoint, retry, store::dynamodb::streams_target));
 }
 
 }  // namespace holdfast::test

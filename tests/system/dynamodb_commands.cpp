@@ -1,6 +1,8 @@
 // The program as people run it, on DynamoDB Local.
 #include <gmock/gmock.h>
 
+#include "support/dynamodb_call.hpp"
+#include "support/dynamodb_proxy.hpp"
 #include "support/dynamodb_servers.hpp"
 #include "support/fleet_processes.hpp"
 
@@ -70,6 +72,63 @@ TEST_F(DynamoDbCommands, every_command_on_connections_does_on_dynamodb_what_it_d
   EXPECT_THAT(program.run({"conn", "show", "a"}).out, HasSubstr("ws://h/other"));
   const auto listed = program.run({"conn", "ls", "--json"});
   EXPECT_THAT(listed.out, testing::Not(HasSubstr("\"c\"")));
+}
+
+TEST_F(DynamoDbCommands,
+       s05_a_write_whose_answer_was_lost_is_known_again_by_the_row_also_where_expiries_are_seconds) {
+  DynamoDbProxy proxy(DynamoDbServer::local().port());
+  for (const char* names : {"", "&key=tarefa_id&owner=instancia_id&expires=expiracao&expires_unit=s"}) {
+    be_on_dynamodb(random_table_name("lost"), proxy.endpoint() + names);
+    const auto lose_next_answer = [&] {
+      proxy.plan({.fault = DynamoDbFault::cut_after_reply, .operation = "UpdateItem"});
+    };
+    lose_next_answer();
+    const auto added = program.run({"conn", "add", "a", "--url", "ws://h/"});
+    EXPECT_EQ(added.code, 0) << added.err;
+    lose_next_answer();
+    const auto stopped = program.run({"conn", "stop", "a"});
+    EXPECT_EQ(stopped.code, 0) << stopped.err;
+    EXPECT_EQ(text("a", "desired_state"), "STOPPED");
+    EXPECT_EQ(proxy.counts().faults["cut_after_reply"], *names == '\0' ? 2 : 4);
+  }
+}
+
+TEST_F(DynamoDbCommands, init_makes_it_as_it_is_told_once_and_says_afterwards_what_differs) {
+  be_without_table();
+  const auto described = [&] {
+    return dynamodb_call(DynamoDbServer::local().port(), "DescribeTable", {{"TableName", table}})
+        .at("Table")
+        .as_object();
+  };
+  const auto made = program.run({"init", "--billing", "provisioned", "--write-units", "7", "--stream"});
+  EXPECT_EQ(made.code, 0) << made.err;
+  const auto is = described();
+  EXPECT_EQ(is.at("ProvisionedThroughput").at("WriteCapacityUnits").as_int64(), 7);
+  EXPECT_EQ(is.at("GlobalSecondaryIndexes").at(0).at("ProvisionedThroughput").at("WriteCapacityUnits").as_int64(), 7);
+  EXPECT_TRUE(is.at("StreamSpecification").at("StreamEnabled").as_bool());
+  const auto ttl = dynamodb_call(DynamoDbServer::local().port(), "DescribeTimeToLive", {{"TableName", table}})
+                       .at("TimeToLiveDescription");
+  EXPECT_EQ(ttl.at("AttributeName").as_string(), "tombstone_expires_at");
+
+  const auto again = program.run({"init"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, "table " + table + " is there, with its index desired_state-lease_expires_at_ms-index\n");
+  const auto other = program.run({"init", "--billing", "on-demand"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.out,
+              HasSubstr("its billing is another than on demand: the table is provisioned with 5 read and 7 "
+                        "write units"));
+  EXPECT_EQ(described().at("ProvisionedThroughput"), is.at("ProvisionedThroughput")) << "left as it is";
+
+  expect_one_line(program.run({"init", "--store", url("&key=id")}), 2, "should be id (S)");
+}
+
+TEST_F(DynamoDbCommands, init_refuses_what_makes_no_sense) {
+  be_without_table();
+  expect_one_line(program.run({"init", "--billing", "free"}), 2, "neither on-demand nor provisioned");
+  expect_one_line(program.run({"init", "--billing", "on-demand", "--read-units", "5"}), 2, "go with --billing");
+  expect_one_line(program.run({"init", "--read-units", "0"}), 2, "--read-units");
+  expect_one_line(program.run({"init", "--store", "sqlite:x.db", "--stream"}), 2, "a table of DynamoDB");
 }
 
 TEST_F(DynamoDbCommands, a_table_that_is_not_there_is_told_with_the_command_that_makes_it) {

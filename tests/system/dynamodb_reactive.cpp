@@ -19,9 +19,9 @@ class DynamoDbReactive : public Processes {
  protected:
   DynamoDbReactive() {
     for (const auto& [name, value] : DynamoDbServer::environment()) program.set(name, value);
-    program.set("HOLDFAST_STORE", "dynamodb://" + table + "?region=us-east-1&endpoint=" +
-                                      DynamoDbServer::local().endpoint() + "&stream=on");
-    const auto made = program.run({"init"});
+    program.set("HOLDFAST_STORE",
+                "dynamodb://" + table + "?region=us-east-1&endpoint=" + DynamoDbServer::local().endpoint());
+    const auto made = program.run({"init", "--stream"});
     EXPECT_EQ(made.code, 0) << made.err;
   }
 

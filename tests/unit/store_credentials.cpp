@@ -24,7 +24,7 @@ using testing::Not;
 TEST_F(CredentialsTest, with_nothing_set_up_the_error_says_what_each_provider_lacks_and_what_to_do) {
   const auto result = get();
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code, Code::denied);
+  EXPECT_EQ(result.error().code, Code::not_found);
   EXPECT_THAT(result.error().detail,
               AllOf(HasSubstr("AWS_ACCESS_KEY_ID is not set"), HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE is not set"),
                     HasSubstr("no file /home/me/.aws/config"), HasSubstr("no file /home/me/.aws/credentials"),

@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 /// A table that changes as it is told to, and needs a few looks until it is ready.
@@ -120,14 +121,27 @@ class DynamoInitialize : public testing::Test {
  protected:
   DynamoInitialize() { state_.table = FakeTable::good_table; }
 
-  Reply<std::string> initialize(const std::string& url = "dynamodb://jobs", Duration limit = 60s) {
-    const auto store =
-        make_dynamodb_store(parse_table_url(url).value(), std::make_unique<FakeTable>(state_, loop_), loop_);
+  Reply<std::string> initialize(const std::string& url = "dynamodb://jobs", Duration limit = 60s,
+                                const Making& making = {}) {
+    TableOptions options = parse_table_url(url).value();
+    options.making = making;
+    const auto store = make_dynamodb_store(std::move(options), std::make_unique<FakeTable>(state_, loop_), loop_);
     std::optional<Reply<std::string>> reply;
     store->initialize(loop_.instant() + limit, [&](Reply<std::string> given) { reply = std::move(given); });
     EXPECT_TRUE(loop_.advance_until([&] { return reply.has_value(); }, limit + 1s));
     return reply.value_or(Reply<std::string>{});
   }
+
+  static constexpr const char* provisioned_table = R"({"TableStatus":"ACTIVE",
+      "ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":7},
+      "AttributeDefinitions":[{"AttributeName":"Pk","AttributeType":"S"},
+        {"AttributeName":"desired_state","AttributeType":"S"},
+        {"AttributeName":"lease_expires_at_ms","AttributeType":"N"}],
+      "KeySchema":[{"AttributeName":"Pk","KeyType":"HASH"}],
+      "GlobalSecondaryIndexes":[{"IndexName":"desired_state-lease_expires_at_ms-index","IndexStatus":"ACTIVE",
+        "ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":9},
+        "KeySchema":[{"AttributeName":"desired_state","KeyType":"HASH"},
+          {"AttributeName":"lease_expires_at_ms","KeyType":"RANGE"}],"Projection":{"ProjectionType":"ALL"}}]})";
 
   test::VirtualLoop loop_;
   FakeTable::State state_;
@@ -145,8 +159,9 @@ TEST_F(DynamoInitialize, makes_the_table_waits_until_it_is_ready_and_sets_its_tt
   EXPECT_FALSE(body.contains("ProvisionedThroughput"));
 }
 
-TEST_F(DynamoInitialize, the_url_says_how_it_is_paid_for_and_whether_it_has_a_stream) {
-  EXPECT_TRUE(initialize("dynamodb://jobs?billing=provisioned&write_units=7&stream=on").ok());
+TEST_F(DynamoInitialize, is_told_how_it_is_paid_for_and_whether_it_has_a_stream) {
+  const Making making{Billing{.on_demand = false, .write_units = 7}, true};
+  EXPECT_TRUE(initialize("dynamodb://jobs", 60s, making).ok());
   const auto body = boost::json::parse(state_.created).as_object();
   EXPECT_EQ(body.at("BillingMode"), boost::json::value("PROVISIONED"));
   EXPECT_EQ(body.at("ProvisionedThroughput").at("WriteCapacityUnits"), boost::json::value(7));
@@ -159,6 +174,38 @@ TEST_F(DynamoInitialize, does_nothing_where_all_is_there) {
   state_.ttl_attribute = "tombstone_expires_at";
   EXPECT_EQ(initialize().value, "table jobs is there, with its index desired_state-lease_expires_at_ms-index");
   EXPECT_THAT(state_.changes, IsEmpty());
+}
+
+TEST_F(DynamoInitialize, another_way_of_paying_than_was_asked_for_is_told_and_left_so) {
+  state_.is_there = true;
+  state_.ttl_attribute = "tombstone_expires_at";
+  state_.table = provisioned_table;
+  EXPECT_THAT(initialize().value, Not(HasSubstr("billing"))) << "nothing was asked for";
+  EXPECT_THAT(initialize("dynamodb://jobs", 60s, Making{Billing{}, false}).value,
+              HasSubstr("; its billing is another than on demand: the table is provisioned with 5 read and 7 write "
+                        "units, its index is provisioned with 5 read and 9 write units (left so"));
+  const Making almost{Billing{.on_demand = false, .write_units = 7}, false};
+  EXPECT_THAT(
+      initialize("dynamodb://jobs", 60s, almost).value,
+      HasSubstr("another than provisioned with 5 read and 7 write units: its index is provisioned with 5 read "
+                "and 9 write units"));
+  EXPECT_THAT(state_.changes, IsEmpty());
+}
+
+TEST_F(DynamoInitialize, one_that_is_paid_for_as_was_asked_is_not_spoken_of) {
+  state_.is_there = true;
+  state_.ttl_attribute = "tombstone_expires_at";
+  state_.table.insert(1, R"("BillingModeSummary":{"BillingMode":"PAY_PER_REQUEST"},)");
+  EXPECT_THAT(initialize("dynamodb://jobs", 60s, Making{Billing{}, false}).value, Not(HasSubstr("billing")));
+}
+
+TEST_F(DynamoInitialize, turns_the_stream_of_a_table_on_that_has_none) {
+  state_.is_there = true;
+  state_.ttl_attribute = "tombstone_expires_at";
+  std::string& table = state_.table;
+  table.replace(table.find("\"StreamEnabled\":true"), 20, "\"StreamEnabled\":false");
+  EXPECT_THAT(initialize("dynamodb://jobs", 60s, Making{{}, true}).value, HasSubstr("turned its stream on"));
+  EXPECT_THAT(state_.changes, ElementsAre("UpdateTable"));
 }
 
 TEST_F(DynamoInitialize, adds_the_index_to_a_table_that_lacks_it) {

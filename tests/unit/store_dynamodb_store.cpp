@@ -252,6 +252,25 @@ TEST_F(DynamoStore, a_transaction_without_a_token_gets_one_so_that_it_can_be_rep
   EXPECT_EQ(token.as_string().size(), 32U);
 }
 
+TEST_F(DynamoStore, two_stores_on_loops_of_one_seed_come_to_different_tokens) {
+  const auto token = [] {
+    std::string body;
+    test::VirtualLoop loop;
+    struct Catcher final : Caller {
+      explicit Catcher(std::string& to) : to_(to) {}
+      void call(Call call, Instant, std::function<void(CallReply)>) override { to_ = call.body; }
+      std::string& to_;
+    };
+    const auto store =
+        make_dynamodb_store(parse_table_url("dynamodb://jobs").value(), std::make_unique<Catcher>(body), loop);
+    store->transact({{"a", {Change::set("x", 1)}, {}}}, "", loop.instant() + std::chrono::seconds(1),
+                    [](const RowsReply&) {});
+    loop.advance(std::chrono::milliseconds(1));
+    return std::string(boost::json::parse(body).at("ClientRequestToken").as_string());
+  };
+  EXPECT_NE(token(), token());
+}
+
 TEST_F(DynamoStore, a_transaction_that_was_carried_out_is_applied_even_where_its_rows_cannot_be_read) {
   transact({{"a", {Change::set("x", 1)}, {}}});
   answer("TransactWriteItems", applied("{}"));

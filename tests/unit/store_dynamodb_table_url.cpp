@@ -32,8 +32,8 @@ TEST(DynamoTableUrl, a_table_alone_is_enough) {
   EXPECT_EQ(options.names.key(), "Pk");
   EXPECT_EQ(options.names.expiry_unit(), ExpiryUnit::milliseconds);
   EXPECT_EQ(options.index, "desired_state-lease_expires_at_ms-index");
-  EXPECT_TRUE(options.billing.on_demand);
-  EXPECT_FALSE(options.stream);
+  EXPECT_FALSE(options.making.billing);
+  EXPECT_FALSE(options.making.stream);
 }
 
 TEST(DynamoTableUrl, a_table_that_others_made_keeps_its_names_and_its_unit) {
@@ -48,15 +48,6 @@ TEST(DynamoTableUrl, a_table_that_others_made_keeps_its_names_and_its_unit) {
   EXPECT_EQ(options.names.expiry_unit(), ExpiryUnit::seconds);
   EXPECT_EQ(options.index, "desired_state-expiracao-index");
   EXPECT_EQ(parsed("dynamodb://jobs?index=by%20state").index, "by state");
-}
-
-TEST(DynamoTableUrl, how_the_table_is_made_can_be_said) {
-  const TableOptions options = parsed("dynamodb://jobs?billing=provisioned&read_units=7&write_units=9&stream=on");
-  EXPECT_FALSE(options.billing.on_demand);
-  EXPECT_EQ(options.billing.read_units, 7);
-  EXPECT_EQ(options.billing.write_units, 9);
-  EXPECT_TRUE(options.stream);
-  EXPECT_FALSE(parsed("dynamodb://jobs?write_units=9").billing.on_demand) << "units say it as well";
 }
 
 TEST(DynamoTableUrl, a_table_may_be_named_by_its_arn) {
@@ -83,9 +74,7 @@ TEST(DynamoTableUrl, what_is_wrong_is_said) {
   EXPECT_THAT(refused("dynamodb://jobs?key=%f"), HasSubstr("key=…"));
   EXPECT_THAT(refused("dynamodb://jobs?key=%zz"), HasSubstr("key=…"));
   EXPECT_THAT(refused("dynamodb://jobs?key=%ff"), HasSubstr("key=…"));
-  EXPECT_THAT(refused("dynamodb://jobs?billing=free"), HasSubstr("on-demand or provisioned"));
-  EXPECT_THAT(refused("dynamodb://jobs?billing=on-demand&read_units=5"), HasSubstr("billing=provisioned"));
-  EXPECT_THAT(refused("dynamodb://jobs?read_units=0"), HasSubstr("from 1 on"));
+  EXPECT_THAT(refused("dynamodb://jobs?stream=on"), HasSubstr("no parameter \"stream\"")) << "that is for 'init'";
 }
 
 TEST(DynamoTableUrl, the_list_of_parameters_names_all) {

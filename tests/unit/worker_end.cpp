@@ -35,6 +35,19 @@ TEST(WorkerEnd, a_drain_gives_everything_back_with_its_last_checkpoint_and_marks
   EXPECT_EQ(report.losses.at("drained"), 20);
 }
 
+TEST(WorkerEnd, f18_one_that_is_killed_leaves_a_row_that_the_table_may_forget_a_day_after_its_session) {
+  Town town(3s);
+  town.join("w");
+  const auto forgotten_at = [&] { return town.row_at("WORKER#w").number(attribute::tombstone_expires_at); };
+  const auto session_end = [&] { return town.row_at("WORKER#w").number(attribute::expires_at) / 1000; };
+  ASSERT_TRUE(town.nodes.advance_until([&] { return town.row_at("WORKER#w").number(attribute::beat) == 2; }, 10s));
+  const std::int64_t early = forgotten_at();
+  EXPECT_EQ(early, session_end() + 86'400);
+  ASSERT_TRUE(town.nodes.advance_until([&] { return town.row_at("WORKER#w").number(attribute::beat) == 9; }, 60s));
+  EXPECT_GT(forgotten_at(), early) << "each beat moves it on";
+  EXPECT_EQ(forgotten_at(), session_end() + 86'400);
+}
+
 TEST(WorkerEnd, what_is_drained_flows_elsewhere_within_a_second_and_without_an_overlap) {
   Town town(3s);
   town.add_many(50);

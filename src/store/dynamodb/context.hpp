@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "holdfast/loop.hpp"
+#include "runtime/secure_random.hpp"
 #include "store/dynamodb/call.hpp"
 #include "store/dynamodb/fault.hpp"
 #include "store/dynamodb/item.hpp"
@@ -37,6 +38,7 @@ struct Context : std::enable_shared_from_this<Context> {
   const TableOptions options;
   std::unique_ptr<Caller> caller;  // gone with the store, and its calls with it
   Server server;
+  runtime::SecureRandom tokens;  // two processes whose loops have one seed must not come to one token
   bool closed = false;
 };
 using ContextPtr = std::shared_ptr<Context>;

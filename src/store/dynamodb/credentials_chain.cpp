@@ -47,9 +47,9 @@ class Chain final : public CredentialProvider {
   }
 
   [[nodiscard]] Found none() const {
-    return Found::failed({Code::denied, "no AWS credentials (" + missing_ +
-                                            "): name a profile with AWS_PROFILE, or set AWS_ACCESS_KEY_ID and "
-                                            "AWS_SECRET_ACCESS_KEY, or run where a role is attached"});
+    return Found::failed({Code::not_found, "no AWS credentials (" + missing_ +
+                                               "): name a profile with AWS_PROFILE, or set AWS_ACCESS_KEY_ID and "
+                                               "AWS_SECRET_ACCESS_KEY, or run where a role is attached"});
   }
 
   void end(Found found) {

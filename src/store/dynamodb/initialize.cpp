@@ -165,10 +165,12 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
       note("added the index " + options().index);
       return change("UpdateTable", body_of_add_index(options(), shape.is_on_demand));
     }
-    if (options().stream && !shape.has_stream) {
+    if (options().making.stream && !shape.has_stream) {
       note("turned its stream on");
       return change("UpdateTable", body_of_add_stream(options()));
     }
+    // As it was made just now, it is as was asked.
+    if (made_.empty() && !shape.differs.empty()) differs_ = "; " + shape.differs;
     look_at_ttl();
   }
 
@@ -181,8 +183,8 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
   void look_at_ttl() {
     ask("DescribeTimeToLive", body_of_name(), false, [this](const CallReply& reply, const Fault& fault) {
       if (reply.outcome != Outcome::applied) {
-        ttl_ = "; its tombstones stay until 'holdfast init' is run again, since TTL cannot be set here (" +
-               fault.error.detail + ")";
+        differs_ += "; its tombstones stay until 'holdfast init' is run again, since TTL cannot be set here (" +
+                    fault.error.detail + ")";
         return probe();
       }
       const std::string_view wanted = options().names.theirs(attribute::tombstone_expires_at);
@@ -192,9 +194,9 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
       if (!is_set) return set_ttl(wanted);
       const json::value* name = ttl->if_contains("AttributeName");
       if (name != nullptr && name->is_string() && std::string_view(name->get_string()) != wanted) {
-        ttl_ = "; its TTL is on " + std::string(name->get_string()) + " instead of " + std::string(wanted) +
-               ": tombstones stay until 'holdfast init' is run again, and a live row that has " +
-               std::string(name->get_string()) + " may be lost";
+        differs_ += "; its TTL is on " + std::string(name->get_string()) + " instead of " + std::string(wanted) +
+                    ": tombstones stay until 'holdfast init' is run again, and a live row that has " +
+                    std::string(name->get_string()) + " may be lost";
       }
       probe();
     });
@@ -204,7 +206,7 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
     const json::object body{{"TableName", options().table},
                             {"TimeToLiveSpecification", {{"Enabled", true}, {"AttributeName", attribute}}}};
     ask("UpdateTimeToLive", json::serialize(body), true, [this](const CallReply& reply, const Fault& fault) {
-      if (reply.outcome != Outcome::applied) ttl_ = "; its TTL could not be set (" + fault.error.detail + ")";
+      if (reply.outcome != Outcome::applied) differs_ += "; its TTL could not be set (" + fault.error.detail + ")";
       probe();
     });
   }
@@ -228,14 +230,14 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
   void finish() {
     std::string done =
         made_.empty() ? "table " + options().table + " is there, with its index " + options().index : made_ + notes_;
-    done_(Reply{Outcome::applied, done + ttl_, {}});
+    done_(Reply{Outcome::applied, done + differs_, {}});
   }
 
   const ContextPtr context_;
   const Instant deadline_;
   const Done done_;
   Duration pause_ = first_pause;
-  std::string made_, notes_, ttl_;
+  std::string made_, notes_, differs_;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@ namespace holdfast::store::dynamodb {
 
 namespace {
 
+constexpr const char* earlier_try = "an earlier try of this write was not answered: the conflict may be with it";
+
 /// A condition failed, and the server does not show the row.
 void look_after_conflict(const ContextPtr& context, const Update& update, Instant deadline,
                          const std::function<void(RowReply)>& settle) {
@@ -44,7 +46,11 @@ void take_update_reply(const ContextPtr& context, const Update& update, const Fa
     return done(RowReply{Outcome::unknown, std::nullopt, row.error()});
   }
   if (fault.outcome != Outcome::conflict) return done(RowReply{fault.outcome, std::nullopt, fault.error});
-  const auto settle = [update, done](RowReply known) { done(after_conflict(update, std::move(known))); };
+  const auto settle = [update, done, maybe_ours = reply.maybe_applied](RowReply known) {
+    RowReply after = after_conflict(update, std::move(known));
+    if (maybe_ours && after.outcome == Outcome::conflict) after.error = {Code::unavailable, earlier_try};
+    done(std::move(after));
+  };
   if (const boost::json::object* item = object_in(reply.error_body, "Item"); item != nullptr && !item->empty()) {
     context->server.returns_item_on_conflict = Server::Does::yes;
     auto row = row_from_item(*item, names);

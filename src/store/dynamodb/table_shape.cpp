@@ -49,7 +49,7 @@ json::object index_of(const TableOptions& options, bool on_demand) {
                      {"KeySchema", json::array{key_element(names.theirs(attribute::desired_state), "HASH"),
                                                key_element(names.theirs(attribute::expires_at), "RANGE")}},
                      {"Projection", {{"ProjectionType", "ALL"}}}};
-  if (!on_demand) index.emplace("ProvisionedThroughput", throughput(options.billing));
+  if (!on_demand) index.emplace("ProvisionedThroughput", throughput(options.making.billing.value_or(Billing{})));
   return index;
 }
 
@@ -62,6 +62,41 @@ json::array definitions(const TableOptions& options) {
 /// A reader of the stream sees from the new row alone whether it is free, or to be started.
 json::object stream_specification() {
   return {{"StreamEnabled", true}, {"StreamViewType", "NEW_IMAGE"}};
+}
+
+/// "provisioned with 5 read and 7 write units"; of a table or an index.
+std::string units_of(const json::object& of) {
+  const json::object* units = object_in(of, "ProvisionedThroughput");
+  const auto number = [&](const char* name) {
+    const json::value* value = units == nullptr ? nullptr : units->if_contains(name);
+    return value == nullptr ? std::string("?") : json::serialize(*value);
+  };
+  return "provisioned with " + number("ReadCapacityUnits") + " read and " + number("WriteCapacityUnits") +
+         " write units";
+}
+
+std::string words_of(const Billing& billing) {
+  if (billing.on_demand) return "on demand";
+  return "provisioned with " + std::to_string(billing.read_units) + " read and " +
+         std::to_string(billing.write_units) + " write units";
+}
+
+/// What was asked for and is not so. Left as it is: who pays may have had a reason.
+std::string other_billing(const json::object& table, const json::object* index, bool is_on_demand,
+                          const TableOptions& options) {
+  if (!options.making.billing) return {};
+  const std::string wanted = words_of(*options.making.billing);
+  std::string differs;
+  const auto look = [&](const std::string& what, const json::object& of) {
+    const std::string is = is_on_demand ? "on demand" : units_of(of);
+    if (is == wanted) return;
+    differs += (differs.empty() ? "" : ", ") + what + " is " + is;
+  };
+  look("the table", table);
+  if (index != nullptr && !is_on_demand) look("its index", *index);
+  if (differs.empty()) return {};
+  return "its billing is another than " + wanted + ": " + differs +
+         " (left so: 'aws dynamodb update-table' changes it)";
 }
 
 }  // namespace
@@ -82,10 +117,12 @@ TableShape shape_of(const json::object& table, const TableOptions& options) {
                    "another table";
     return shape;
   }
+  const json::object* our_index = nullptr;
   for (const json::value& value : array_in(table, "GlobalSecondaryIndexes")) {
     if (!value.is_object() || text_in(value.get_object(), "IndexName") != options.index) continue;
     const json::object& index = value.get_object();
     shape.has_index = true;
+    our_index = &index;
     const std::string status = text_in(index, "IndexStatus");
     shape.index_is_active = status == "ACTIVE" || status.empty();
     const std::string wanted = std::string(names.theirs(attribute::desired_state)) + " (S), " +
@@ -102,17 +139,19 @@ TableShape shape_of(const json::object& table, const TableOptions& options) {
                      ", but should project ALL attributes" + name_another;
     }
   }
+  shape.differs = other_billing(table, our_index, shape.is_on_demand, options);
   return shape;
 }
 
 std::string body_of_create(const TableOptions& options) {
+  const Billing billing = options.making.billing.value_or(Billing{});
   json::object body{{"TableName", options.table},
                     {"AttributeDefinitions", definitions(options)},
                     {"KeySchema", json::array{key_element(options.names.key(), "HASH")}},
-                    {"GlobalSecondaryIndexes", json::array{index_of(options, options.billing.on_demand)}},
-                    {"BillingMode", options.billing.on_demand ? "PAY_PER_REQUEST" : "PROVISIONED"}};
-  if (!options.billing.on_demand) body.emplace("ProvisionedThroughput", throughput(options.billing));
-  if (options.stream) body.emplace("StreamSpecification", stream_specification());
+                    {"GlobalSecondaryIndexes", json::array{index_of(options, billing.on_demand)}},
+                    {"BillingMode", billing.on_demand ? "PAY_PER_REQUEST" : "PROVISIONED"}};
+  if (!billing.on_demand) body.emplace("ProvisionedThroughput", throughput(billing));
+  if (options.making.stream) body.emplace("StreamSpecification", stream_specification());
   return json::serialize(body);
 }
 

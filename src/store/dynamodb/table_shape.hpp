@@ -17,6 +17,8 @@ struct TableShape {
   /// What makes the table unfit for us, in words that say what to do; nothing where it is as it should be, or only
   /// lacks what can be added.
   std::optional<std::string> misfit;
+  /// What is not as was asked for, and does no harm; empty: nothing.
+  std::string differs;
 };
 
 /// `table` is the answer's member Table (or TableDescription).

@@ -16,7 +16,6 @@ namespace holdfast::store::dynamodb {
 namespace {
 
 constexpr std::size_t name_bytes_max = 255;
-constexpr std::int64_t units_max = 1'000'000'000;
 
 /// Parameters that give an attribute its name in the table.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> attribute_parameters{{
@@ -40,8 +39,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> attribut
     {"draining", attribute::draining},
     {"tombstone", attribute::tombstone_expires_at},
 }};
-constexpr std::array<std::string_view, 9> other_parameters{
-    "region", "endpoint", "key", "index", "expires_unit", "billing", "read_units", "write_units", "stream"};
+constexpr std::array<std::string_view, 5> other_parameters{"region", "endpoint", "key", "index", "expires_unit"};
 
 using Parameters = std::map<std::string, std::string, std::less<>>;
 
@@ -112,17 +110,6 @@ Result<bool> take_choice(Parameters& parameters, std::string_view name, std::str
               std::string(name) + " is " + std::string(yes) + " or " + std::string(no) + ", not \"" + *value + "\"");
 }
 
-Result<std::int64_t> take_units(Parameters& parameters, std::string_view name, std::int64_t fallback) {
-  const auto value = take(parameters, name);
-  if (!value) return fallback;
-  std::int64_t units = 0;
-  const auto [rest, problem] = std::from_chars(value->data(), value->data() + value->size(), units);
-  if (problem != std::errc() || rest != value->data() + value->size() || units < 1 || units > units_max) {
-    return fail(Code::usage, std::string(name) + " is a number from 1 on, not \"" + *value + "\"");
-  }
-  return units;
-}
-
 Result<std::string> check_table(std::string table) {
   if (table.starts_with("arn:")) {
     if (all_of(table, ":/._-")) return table;
@@ -161,22 +148,6 @@ Result<Names> take_names(Parameters& parameters) {
                      *seconds ? ExpiryUnit::seconds : ExpiryUnit::milliseconds);
 }
 
-Result<void> take_making(Parameters& parameters, TableOptions& options) {
-  const bool says_units = parameters.contains("read_units") || parameters.contains("write_units");
-  const auto on_demand = take_choice(parameters, "billing", "on-demand", "provisioned", !says_units);
-  const auto stream = take_choice(parameters, "stream", "on", "off", false);
-  const auto read = take_units(parameters, "read_units", options.billing.read_units);
-  const auto write = take_units(parameters, "write_units", options.billing.write_units);
-  if (!on_demand) return tl::unexpected(on_demand.error());
-  if (!stream) return tl::unexpected(stream.error());
-  if (!read) return tl::unexpected(read.error());
-  if (!write) return tl::unexpected(write.error());
-  if (says_units && *on_demand) return fail(Code::usage, "read_units and write_units go with billing=provisioned");
-  options.billing = {*on_demand, *read, *write};
-  options.stream = *stream;
-  return {};
-}
-
 Result<TableOptions> parse(std::string_view url) {
   TableOptions options;
   options.url = url;
@@ -198,7 +169,6 @@ Result<TableOptions> parse(std::string_view url) {
     options.endpoint = std::move(*checked);
   }
   auto index = take(*parameters, "index");
-  if (auto making = take_making(*parameters, options); !making) return tl::unexpected(making.error());
   auto names = take_names(*parameters);
   if (!names) return tl::unexpected(names.error());
   options.names = std::move(*names);

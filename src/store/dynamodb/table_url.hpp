@@ -9,11 +9,17 @@
 
 namespace holdfast::store::dynamodb {
 
-/// How initialize() makes a table, where there is none.
+/// How a table is paid for.
 struct Billing {
   bool on_demand = true;
   std::int64_t read_units = 5;  ///< provisioned: per second, of the table and again of its index
   std::int64_t write_units = 5;
+};
+
+/// How initialize() makes a table where there is none; where there is one, what differs is told.
+struct Making {
+  std::optional<Billing> billing;  ///< nothing: a new one on demand, another as it is
+  bool stream = false;             ///< turn the table's stream on, also where the table is there
 };
 
 /// What `dynamodb://TABLE?…` says.
@@ -24,8 +30,7 @@ struct TableOptions {
   std::string endpoint;  ///< `http://127.0.0.1:8000`; empty: from the environment, or the region's
   Names names;
   std::string index;  ///< by default `<state>-<expires>-index`, with the table's names
-  Billing billing;
-  bool stream = false;  ///< initialize() turns the table's stream on
+  Making making;      ///< not from the URL: that says which table, whoever opens it
 };
 
 /// Reads `dynamodb://TABLE[?name=value[&name=value…]]`; values may be percent-encoded. Code::usage with a sentence
