@@ -1,11 +1,13 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "holdfast/capacity.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/row.hpp"
 #include "holdfast/types.hpp"
@@ -51,16 +53,27 @@ struct QueryDue {
   std::size_t limit = 100;  ///< rows per page, at least 1
   std::string page;
   WallTime from = WallTime::min();  ///< lease_expires_at_ms not below this
+  Purpose purpose = Purpose::other;
 };
 
 struct Capabilities {
   std::string name;                  ///< for people: "sqlite (holdfast.db)"
   bool transactions = false;         ///< transact() works
-  bool changes = false;              ///< changes() calls back
+  bool changes = false;              ///< changes() calls back; may become known, or another, while the store is open
+  bool changes_need_reader = false;  ///< few can listen at once: one process should, and tell the others
+  std::string no_changes;            ///< why changes() does not call back and what to do, where that is known
   bool index_is_consistent = false;  ///< query_due() sees every write that was acknowledged before it
   bool returns_row_on_conflict = true;
   bool has_doubles = true;  ///< false: one type of number; a double without a fraction comes back as an integer
 };
+
+/// What changes() tells.
+struct Changed {
+  static constexpr std::size_t any = SIZE_MAX;
+  /// So many rows may have become free or startable; `any`: it is not known, look at everything.
+  std::size_t rows = any;
+};
+using ChangeListener = std::function<void(const Changed&)>;
 
 template <class T>
 using Handler = std::function<void(T)>;
@@ -95,11 +108,15 @@ class Store {
   /// Rows whose lease_owner is this. For repair and display, not for the hot path.
   virtual void query_owned(std::string owner, Instant deadline, Handler<RowsReply> handler) = 0;
 
-  /// Calls back on the loop, at most every 100 ms, after rows may have changed (by anyone). At most one
-  /// listener; an empty one ends it. Without the capability it never calls.
-  virtual void changes(std::function<void()> listener) = 0;
+  /// Calls back on the loop, at most every 100 ms, after rows may have changed (by anyone). Where telling of every
+  /// write would be costly, a store leaves out those after which nobody can want the row for himself: held (each
+  /// renewal), not to run, gone, a worker's own. At most one listener; an empty one ends it. Also called after
+  /// `capabilities().changes` has become another; without the capability never else.
+  virtual void changes(ChangeListener listener) = 0;
 
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  /// What it was asked has cost so far, by kind. Empty where the store has no such thing as capacity.
+  [[nodiscard]] virtual ConsumedByKind consumed() const { return {}; }
   virtual void close(std::function<void()> done) = 0;
 };
 
