@@ -74,7 +74,7 @@ class FaultyTable : public testing::Test {
     }
     for (const std::string key : {"claim", "refused"}) put(key, {{std::string(attribute::epoch), 0}});
   }
-  ~FaultyTable() override {
+  void TearDown() override {
     for (const auto& store : stores_) {
       bool closed = false;
       store->close([&] { closed = true; });
