@@ -55,6 +55,7 @@ Program::Program() {
 
   const Setup setup{root, chosen};
   add_init(setup);
+  add_doctor(setup);
   CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
   conn->group("Commands");
   conn->footer(

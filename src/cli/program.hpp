@@ -26,6 +26,7 @@ struct Setup {
 
 // One function per command, each in its own file.
 void add_init(Setup setup);
+void add_doctor(Setup setup);
 void add_conn_add(Setup setup);
 void add_conn_ls(Setup setup);
 void add_conn_show(Setup setup);

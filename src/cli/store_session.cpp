@@ -266,6 +266,31 @@ Result<void> StoreSession::update_all(const std::vector<Update>& updates,
   return {};
 }
 
+store::Diagnosis StoreSession::diagnose(Instant deadline) {
+  return impl_->await<store::Diagnosis>([&](Handler<store::Diagnosis> handler) {
+    store::diagnosable(*impl_->store)->diagnose(deadline, std::move(handler));
+  });
+}
+
+store::RaceResult StoreSession::race(Instant deadline) {
+  store::Diagnosable& apart = *store::diagnosable(*impl_->store);
+  const auto write = [&apart](Update update, Instant limit, Handler<RowReply> handler) {
+    apart.update_apart(std::move(update), limit, std::move(handler));
+  };
+  const auto read = [this](std::string key, Instant limit, Handler<RowReply> handler) {
+    impl_->store->get(std::move(key), limit, std::move(handler));
+  };
+  return impl_->await<store::RaceResult>([&](Handler<store::RaceResult> handler) {
+    store::race({impl_->loop, write, read}, store::scratch_key(), deadline, std::move(handler));
+  });
+}
+
+Reply<store::Walked> StoreSession::walk(const std::string& from, Instant deadline) {
+  return impl_->await<Reply<store::Walked>>([&](Handler<Reply<store::Walked>> handler) {
+    store::diagnosable(*impl_->store)->walk(from, deadline, std::move(handler));
+  });
+}
+
 void StoreSession::catch_signals() {
   impl_->signals = std::make_unique<runtime::Signals>(impl_->loop, [impl = impl_.get()](int) {
     impl->interrupted = true;

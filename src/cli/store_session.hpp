@@ -8,7 +8,9 @@
 
 #include "holdfast/error.hpp"
 #include "holdfast/store.hpp"
+#include "store/diagnosis.hpp"
 #include "store/open.hpp"
+#include "store/race.hpp"
 
 namespace holdfast::cli {
 
@@ -48,6 +50,11 @@ class StoreSession {
   /// Many at a time; `each` is called once for each, in any order. Ends at the first error.
   Result<void> update_all(const std::vector<Update>& updates,
                           const std::function<void(std::size_t index, const Written&)>& each);
+
+  // For `doctor`: each is asked once, and is over at the deadline.
+  [[nodiscard]] store::Diagnosis diagnose(Instant deadline);
+  [[nodiscard]] store::RaceResult race(Instant deadline);
+  [[nodiscard]] Reply<store::Walked> walk(const std::string& from, Instant deadline);
 
   /// From now on SIGINT and SIGTERM end wait() instead of the program.
   void catch_signals();

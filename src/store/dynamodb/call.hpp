@@ -1,6 +1,7 @@
 #pragma once
 #include <boost/json/object.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "holdfast/error.hpp"
@@ -8,6 +9,8 @@
 #include "holdfast/types.hpp"
 
 namespace holdfast::store::dynamodb {
+
+class CredentialSource;
 
 /// One call of DynamoDB's JSON protocol.
 struct Call {
@@ -38,6 +41,13 @@ class Caller {
   virtual void call(Call call, Instant deadline, std::function<void(CallReply)> handler) = 0;
   /// What its calls have cost so far.
   [[nodiscard]] virtual ConsumedByKind consumed() const { return {}; }
+
+  // For diagnosis.
+  /// Who signs its calls; null: it has none to ask.
+  [[nodiscard]] virtual CredentialSource* credentials() { return nullptr; }
+  /// The server's clock minus ours as the latest answer's Date header has it, to within half a second and the time
+  /// that the answer took. Nothing before the first answer, or without that header.
+  [[nodiscard]] virtual std::optional<Duration> measured_clock_offset() const { return std::nullopt; }
 };
 
 }  // namespace holdfast::store::dynamodb

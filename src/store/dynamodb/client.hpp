@@ -59,9 +59,8 @@ class Client final : public Caller {
   [[nodiscard]] ConsumedByKind consumed() const override { return consumed_; }
   /// The server's clock minus ours, as signatures are dated; zero until the server refused one for its date.
   [[nodiscard]] Duration clock_offset() const { return clock_offset_; }
-  /// The server's clock minus ours as the latest answer's Date header has it, to within half a second and the time
-  /// that the answer took. Nothing before the first answer.
-  [[nodiscard]] std::optional<Duration> measured_clock_offset() const;
+  [[nodiscard]] CredentialSource* credentials() override { return &credentials_; }
+  [[nodiscard]] std::optional<Duration> measured_clock_offset() const override;
 
  private:
   /// One call, from call() to its handler.

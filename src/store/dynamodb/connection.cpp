@@ -1,5 +1,6 @@
 #include "store/dynamodb/connection.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,10 @@ class OneOf final : public Caller {
     client_.call(std::move(call), deadline, std::move(handler));
   }
   [[nodiscard]] ConsumedByKind consumed() const override { return client_.consumed(); }
+  [[nodiscard]] CredentialSource* credentials() override { return client_.credentials(); }
+  [[nodiscard]] std::optional<Duration> measured_clock_offset() const override {
+    return client_.measured_clock_offset();
+  }
 
  private:
   const std::shared_ptr<Connection> connection_;

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "store/desk.hpp"
+#include "store/diagnosis.hpp"
 #include "store/dynamodb/context.hpp"
+#include "store/dynamodb/diagnose.hpp"
 #include "store/dynamodb/stream_feed.hpp"
 #include "store/dynamodb/write_order.hpp"
 #include "store/request_store.hpp"
@@ -16,7 +18,7 @@ namespace {
 /// The client ends its calls at their deadline, and knows better than we what became of them.
 constexpr Duration grace = std::chrono::milliseconds(100);
 
-class DynamoDbStore final : public RequestStore {
+class DynamoDbStore final : public RequestStore, public Diagnosable {
  public:
   DynamoDbStore(TableOptions options, std::unique_ptr<Caller> caller, Loop& loop, std::unique_ptr<Caller> streams)
       : RequestStore(loop), context_(std::make_shared<Context>(loop, std::move(options), std::move(caller))) {
@@ -48,6 +50,17 @@ class DynamoDbStore final : public RequestStore {
   }
 
   [[nodiscard]] ConsumedByKind consumed() const override { return context_->caller->consumed(); }
+
+  void diagnose(Instant deadline, Handler<Diagnosis> handler) override {
+    examine(context_, feed_ ? &feed_->caller() : nullptr, deadline, std::move(handler));
+  }
+  void update_apart(Update update, Instant deadline, Handler<RowReply> handler) override {
+    run(context_, update, deadline,
+        [handler = std::move(handler)](Answer answer) { handler(std::get<RowReply>(std::move(answer))); });
+  }
+  void walk(std::string from, Instant deadline, Handler<Reply<Walked>> handler) override {
+    dynamodb::walk(context_, from, deadline, std::move(handler));
+  }
 
  protected:
   void submit(std::shared_ptr<Operation> operation) override {

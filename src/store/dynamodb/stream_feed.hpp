@@ -18,6 +18,8 @@ class StreamFeed {
   StreamFeed& operator=(const StreamFeed&) = delete;
 
   void listen(ChangeListener listener);
+  /// What calls the streams' endpoint.
+  [[nodiscard]] Caller& caller() { return *streams_; }
   /// Why there is none; empty while that is not known, or while there is.
   [[nodiscard]] const std::string& no_feed() const { return no_feed_; }
 

@@ -35,6 +35,7 @@ class Statement {
     return bytes == nullptr ? std::string_view()
                             : std::string_view(bytes, static_cast<std::size_t>(sqlite3_column_bytes(get(), column)));
   }
+  [[nodiscard]] bool is_null(int column) { return sqlite3_column_type(get(), column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t number(int column) { return sqlite3_column_int64(get(), column); }
 
  private:

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "store/desk.hpp"
+#include "store/diagnosis.hpp"
 #include "store/request_store.hpp"
+#include "store/sqlite/sqlite_diagnose.hpp"
 #include "store/sqlite/sqlite_worker.hpp"
 
 namespace holdfast::store {
@@ -16,9 +18,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class SqliteStore final : public RequestStore {
+class SqliteStore final : public RequestStore, public Diagnosable {
  public:
-  SqliteStore(SqliteTable table, std::string path, Loop& loop) : RequestStore(loop), path_(std::move(path)) {
+  SqliteStore(SqliteTable table, SqliteOptions options, Loop& loop)
+      : RequestStore(loop), options_(std::move(options)), path_(options_.path) {
     const auto answered = [&loop, self = self_](Answered answers) {
       loop.post([self, answers = std::move(answers)]() mutable {
         if (self->store != nullptr) self->store->take(answers);
@@ -48,6 +51,39 @@ class SqliteStore final : public RequestStore {
             .changes = true,
             .index_is_consistent = true,
             .returns_row_on_conflict = true};
+  }
+
+  void diagnose(Instant /*deadline*/, Handler<Diagnosis> handler) override {
+    loop().post([path = path_, sync_full = options_.sync_full, handler = std::move(handler)] {
+      handler(examine_sqlite(path, sync_full));
+    });
+  }
+
+  void update_apart(Update update, Instant deadline, Handler<RowReply> handler) override {
+    std::unique_ptr<Store> writer;
+    if (!idle_.empty()) {
+      writer = std::move(idle_.back());
+      idle_.pop_back();
+    } else if (auto opened = make_sqlite_store(options_, loop()); opened) {
+      writer = std::move(*opened);
+    } else {
+      return loop().post([handler = std::move(handler), error = opened.error()] {
+        handler({Outcome::rejected, std::nullopt, error});
+      });
+    }
+    Store& store = *writer;
+    // Kept in its own handler until it has answered.
+    store.update(std::move(update), deadline,
+                 [self = self_, kept = std::make_shared<std::unique_ptr<Store>>(std::move(writer)),
+                  handler = std::move(handler)](RowReply reply) {
+                   if (self->store != nullptr) self->store->idle_.push_back(std::move(*kept));
+                   handler(std::move(reply));
+                 });
+  }
+
+  void walk(std::string from, Instant /*deadline*/, Handler<Reply<Walked>> handler) override {
+    loop().post(
+        [path = path_, from = std::move(from), handler = std::move(handler)] { handler(walk_sqlite(path, from)); });
   }
 
  protected:
@@ -128,7 +164,9 @@ class SqliteStore final : public RequestStore {
     if (const auto done = std::exchange(closed_, nullptr)) done();
   }
 
+  const SqliteOptions options_;
   const std::string path_;
+  std::vector<std::unique_ptr<Store>> idle_;  // of update_apart()
   Desk desk_{loop()};
   std::shared_ptr<ChangeFeed> feed_ = std::make_shared<ChangeFeed>(loop());
   std::function<void()> closed_;
@@ -151,13 +189,12 @@ Result<std::unique_ptr<Store>> make_sqlite_store(SqliteOptions options, Loop& lo
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     return fail(Code::not_found, "cannot open " + options.path + ": there is no folder " + folder);
   }
-  const std::string path = options.path;
-  SqliteTable table(std::move(options));
+  SqliteTable table(options);
   const auto opened = table.open();
   if (!opened && !opened.error().busy && opened.error().error.code != Code::not_found) {
     return tl::unexpected<Error>(opened.error().error);
   }
-  return std::make_unique<SqliteStore>(std::move(table), path, loop);
+  return std::make_unique<SqliteStore>(std::move(table), std::move(options), loop);
 }
 
 }  // namespace holdfast::store

@@ -1,0 +1,99 @@
+#include "cli/doctor_rows.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "cli/connections.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+using store::Finding;
+using store::Health;
+
+constexpr std::size_t told_max = 20;
+
+/// What keeps a row out of the index, in words; empty: nothing.
+std::string lack_of(const Row& row) {
+  const Value* state = row.find(attribute::desired_state);
+  if (state == nullptr) return "has no desired_state";
+  if (state->as_string() == nullptr) return "has a desired_state that is no text";
+  const Value* expiry = row.find(attribute::expires_at);
+  if (expiry == nullptr) return "has no lease_expires_at_ms";
+  if (expiry->as_int() == nullptr) return "has a lease_expires_at_ms that is no whole number of 64 bits";
+  return {};
+}
+
+std::optional<Finding> look_at(const Row& row, const std::string& id, WallTime now) {
+  const std::string_view wanted = row.text(attribute::desired_state);
+  Finding finding{.check = "row " + row.key, .health = Health::failed, .detail = {}, .advice = {}};
+  if (wanted == state::removed) return std::nullopt;
+  if (std::string lack = lack_of(row); !lack.empty()) {
+    // Whoever stopped it may go on: only what is to run is missed.
+    const bool stopped = wanted == state::stopped;
+    if (stopped) finding.health = Health::warning;
+    finding.detail = lack + ": the index cannot see it, so that " +
+                     (stopped ? "'holdfast conn ls' does not list it" : "no worker ever finds it");
+    finding.advice = "'holdfast conn start " + id + "' repairs it" + (stopped ? ", 'conn stop' then stops it" : "");
+    return finding;
+  }
+  if (wanted != state::started && wanted != state::stopped) {
+    finding.health = Health::warning;
+    finding.detail = "its desired_state is neither STARTED, STOPPED nor REMOVED: no worker ever looks at it";
+    finding.advice = "'holdfast conn start " + id + "' or 'conn stop " + id + "' sets it";
+    return finding;
+  }
+  const std::string problem = problem_of(row, id, now);
+  if (problem.empty()) return std::nullopt;
+  if (is_far_ahead(row, now)) finding.health = Health::warning;
+  const std::size_t end = problem.rfind(problem.find("; '") != std::string::npos ? "; " : ": ");
+  finding.detail = problem.substr(0, end);
+  finding.advice = end == std::string::npos ? "see 'holdfast conn show " + id + "'" : problem.substr(end + 2);
+  return finding;
+}
+
+std::string rows(std::size_t count) {
+  return count == 1 ? "1 row" : std::to_string(count) + " rows";
+}
+
+}  // namespace
+
+void RowsExamined::take(const store::Walked& page, WallTime now) {
+  for (const Row& row : page.rows) take(row, now);
+  for (Finding finding : page.damaged) {
+    ++rows_;
+    finding.check.insert(0, "row ");
+    note(std::move(finding));
+  }
+}
+
+void RowsExamined::take(const Row& row, WallTime now) {
+  ++rows_;
+  const auto id = id_of(row);
+  if (!id) return;
+  ++connections_;
+  if (auto finding = look_at(row, *id, now)) note(std::move(*finding));
+}
+
+void RowsExamined::note(Finding finding) {
+  if (++wrong_count_ <= told_max) wrong_.push_back(std::move(finding));
+}
+
+store::Findings RowsExamined::findings(const std::string& stopped_by) const {
+  store::Findings result = wrong_;
+  if (wrong_count_ > told_max) {
+    result.push_back({"rows", Health::failed, "and " + std::to_string(wrong_count_ - told_max) + " more such rows",
+                      "mend these, then run doctor again"});
+  }
+  const std::string seen = rows(rows_) + ", " + std::to_string(connections_) + " of connections";
+  if (!stopped_by.empty()) {
+    result.push_back({"rows", Health::warning, "looked at " + seen + ", not at all: " + stopped_by,
+                      "run doctor with a longer --timeout or a larger --max-rows"});
+  } else if (wrong_count_ == 0) {
+    result.push_back({"rows", Health::ok, seen + ": the index sees all, and all can be read", ""});
+  }
+  return result;
+}
+
+}  // namespace holdfast::cli
