@@ -336,7 +336,7 @@ TEST_F(StreamReading, not_more_calls_are_under_way_than_a_few) {
   while (auto next = reader_.poll(now_)) asked.push_back(next->id);
   EXPECT_EQ(asked.size(), StreamReader::in_flight_max);
   EXPECT_EQ(reader_.next(), std::nullopt);
-  reader_.answered(asked.front(), applied(R"({"ShardIterator":"i"})"), now_);
+  (void)reader_.answered(asked.front(), applied(R"({"ShardIterator":"i"})"), now_);
   EXPECT_TRUE(reader_.poll(now_));
 }
 
