@@ -31,7 +31,7 @@ class DynamoDbBadInput : public Processes {
                 {"ws_url", {{"S", url}}},
                 {"options", {{"M", {{"seq.pointer", {{"S", "/seq"}}}}}}}};
     for (const auto& [name, value] : attributes) item[name] = value;
-    call("PutItem", {{"TableName", table}, {"Item", item}});
+    (void)call("PutItem", {{"TableName", table}, {"Item", item}});
   }
   [[nodiscard]] object item(const std::string& id) const {
     return call("GetItem", {{"TableName", table}, {"ConsistentRead", true}, {"Key", {{"Pk", {{"S", "CONN#" + id}}}}}})
@@ -144,7 +144,7 @@ TEST_F(DynamoDbBadInput, a_table_that_is_deleted_ends_what_is_held_and_the_worke
   add_streams(2, feed());
   runtime::Child holder = worker("w");
   ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
-  call("DeleteTable", {{"TableName", table}});
+  (void)call("DeleteTable", {{"TableName", table}});
   ASSERT_TRUE(wait_until([&] { return flowing("w", now_ms() - 1500) == 0; }));
   EXPECT_TRUE(holder.running());
   expect_drained(holder);
