@@ -19,6 +19,10 @@ class DynamoDbBadInput : public Processes {
  protected:
   void SetUp() override {
     for (const auto& [name, value] : DynamoDbServer::environment()) program.set(name, value);
+    // As on a machine where nothing is set up.
+    program.set("AWS_CONFIG_FILE", "");
+    program.set("AWS_SHARED_CREDENTIALS_FILE", "");
+    program.set("HOME", program.folder().path().string());
   }
   [[nodiscard]] static object call(std::string_view operation, const object& body) {
     return dynamodb_call(DynamoDbServer::local().port(), operation, body);
@@ -85,7 +89,6 @@ TEST_F(DynamoDbBadInput, an_endpoint_that_speaks_no_tls_is_told_by_name) {
 TEST_F(DynamoDbBadInput, without_credentials_each_place_that_was_looked_at_is_named) {
   program.set("AWS_ACCESS_KEY_ID", "");
   program.set("AWS_SECRET_ACCESS_KEY", "");
-  program.set("HOME", program.folder().path().string());
   expect_one_line(list(url()), 1, "no AWS credentials (");
   const auto refused = program.run({"worker", "--sink", "stdout", "--store", url()});
   EXPECT_EQ(refused.code, 1);
