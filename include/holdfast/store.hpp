@@ -27,8 +27,8 @@ enum class Outcome {
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
-/// What a request came to. `error` is set for throttled, unknown and rejected; by a read of several rows where one of
-/// them is damaged (the others are in the value); by a conflict that may be with an earlier try of the same write (S5).
+/// What a request came to. `error` is set for throttled, unknown and rejected. An applied read of several rows
+/// sets it where a row could not be read (damaged): the others are in the value, the error names the damaged one.
 template <class T>
 struct Reply {
   Outcome outcome = Outcome::unknown;

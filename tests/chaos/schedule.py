@@ -19,7 +19,7 @@ WORKER_KINDS = ("kill", "kill", "pause_long", "pause_long", "pause_short", "drai
 TABLE_KINDS = {
     "sqlite": ("lock_short", "lock_short", "lock_long"),
     "dynamodb": ("store_throttle", "store_throttle", "store_errors", "store_cut", "store_cut", "store_spoiled", "store_delay",
-                 "store_late", "store_late", "store_silence", "store_outage", "store_unprocessed"),
+                 "store_late", "store_late", "store_silence", "store_outage"),
 }
 PLAIN_WORKERS = ("p1", "p2")  # of a table that is shared with such
 LANE_KINDS = ("refuse", "black_hole", "delay", "throttle", "stall", "cut", "half_close")
@@ -110,8 +110,7 @@ def _store_events(seconds: float, draw: random.Random) -> list[Event]:
         kind = deck.deal()
         length = draw.uniform(1.0, 2.0) * LEASE_MS / 1000 if draw.random() < 0.4 else draw.uniform(0.5, 3)
         # Of a delay: how long; else the share of requests that are harmed.
-        amount = {"store_delay": draw.uniform(0.1, 2.5), "store_outage": 0.0, "store_silence": 1.0,
-                  "store_unprocessed": 0.7}.get(kind, draw.choice((1.0, draw.uniform(0.2, 0.8))))
+        amount = {"store_delay": draw.uniform(0.1, 2.5), "store_outage": 0.0, "store_silence": 1.0}.get(kind, draw.choice((1.0, draw.uniform(0.2, 0.8))))
         target = "" if draw.random() < 0.5 else draw.choice(WORKERS)
         events.append(Event(round(at, 2), kind, target, round(length, 2), round(amount, 2)))
         at += length + draw.uniform(1, 5)

@@ -85,7 +85,6 @@ STORE_FAULTS = {
     # They arrive when the harm ends: long after their senders have given them up, and perhaps have died.
     "store_late": [{"fault": "hold_request", "part": 0.7}, {"fault": "hold_reply"}],
     "store_silence": [{"fault": "drop_request", "part": 0.5}, {"fault": "drop_reply"}],
-    "store_unprocessed": [{"fault": "unprocessed", "operation": "BatchGetItem"}],
 }
 # A plain worker promises something only where no write of its own arrives late, and boto3 raises what it likes at
 # answers that are none.
@@ -97,7 +96,7 @@ def rules_of(kind: str, share: float, seconds: float) -> "list[dict]":
     rules, left = [], share
     for index, fault in enumerate(STORE_FAULTS[kind]):
         mine = left * fault.get("part", 1.0)
-        rules.append({"fault": fault["fault"], "operation": fault.get("operation", "*"), "times": 0, "seconds": seconds,
+        rules.append({"fault": fault["fault"], "operation": "*", "times": 0, "seconds": seconds,
                       # Rules are asked in turn: a later one sees only what those before it have let go by.
                       "share": min(1.0, mine / (1 - (share - left)) if share - left < 1 else 1.0)})
         left -= mine

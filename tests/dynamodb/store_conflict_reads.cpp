@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 class ConflictWithoutRow : public testing::TestWithParam<DynamoDbFault> {
  protected:
   ConflictWithoutRow() { create_fleet_table(server_.port(), table_); }
-  ~ConflictWithoutRow() override {
+  void TearDown() override {
     bool closed = false;
     store_->close([&] { closed = true; });
     EXPECT_TRUE(run_until(loop_, [&] { return closed; }));

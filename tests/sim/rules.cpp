@@ -363,10 +363,10 @@ TEST_F(FeedRulesAre, broken_by_an_epoch_that_is_used_again) {
   expect_broken("S3");
 }
 
-TEST_F(FeedRulesAre, broken_by_a_row_that_is_made_for_somebody) {
+TEST_F(FeedRulesAre, broken_by_a_write_that_is_no_leases) {
   Update made;
   made.key = "FEED#changes";
-  made.changes = {Change::set(attribute::desired_state, state::feed), Change::set(attribute::owner, "b#1")};
+  made.changes = {Change::set(attribute::expires_at, 5)};
   execute(b, made);
   expect_broken("S8");
 }

@@ -31,7 +31,7 @@ class DynamoDbBadInput : public Processes {
                 {"ws_url", {{"S", url}}},
                 {"options", {{"M", {{"seq.pointer", {{"S", "/seq"}}}}}}}};
     for (const auto& [name, value] : attributes) item[name] = value;
-    call("PutItem", {{"TableName", table}, {"Item", item}});
+    (void)call("PutItem", {{"TableName", table}, {"Item", item}});
   }
   [[nodiscard]] object item(const std::string& id) const {
     return call("GetItem", {{"TableName", table}, {"ConsistentRead", true}, {"Key", {{"Pk", {{"S", "CONN#" + id}}}}}})
@@ -98,7 +98,7 @@ TEST_F(DynamoDbBadInput, an_index_that_is_missing_is_told_and_init_adds_it_to_wh
   create_fleet_table(DynamoDbServer::local().port(), table, "Pk", "", "");
   program.set("HOLDFAST_STORE", url());
   put("early", "ws://h/", {});
-  const std::string advice = "has no index desired_state-lease_expires_at_ms-index: make it with 'holdfast init";
+  const std::string advice = "has no index desired_state-lease_expires_at_ms-index: make it with `holdfast init";
   expect_one_line(program.run({"conn", "ls"}), 1, advice);
   const auto refused = program.run({"worker", "--sink", "stdout"});
   EXPECT_EQ(refused.code, 1);
@@ -144,7 +144,7 @@ TEST_F(DynamoDbBadInput, a_table_that_is_deleted_ends_what_is_held_and_the_worke
   add_streams(2, feed());
   runtime::Child holder = worker("w");
   ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
-  call("DeleteTable", {{"TableName", table}});
+  (void)call("DeleteTable", {{"TableName", table}});
   ASSERT_TRUE(wait_until([&] { return flowing("w", now_ms() - 1500) == 0; }));
   EXPECT_TRUE(holder.running());
   expect_drained(holder);
@@ -190,7 +190,8 @@ TEST_F(DynamoDbBadInput, rows_that_nobody_can_take_stay_as_they_are_and_hold_up_
   ASSERT_TRUE(wait_until([&] { return flowing("w", held + 3000) == 3; })) << "past a lease, and still";
   for (const auto& [id, was] : before) EXPECT_EQ(item(id), was) << id;
   for (const auto& [id, attributes] : damaged) {
-    if (id != "almost-400-kb") EXPECT_NE(text(id, "problem"), "") << id;
+    if (id == "almost-400-kb") continue;  // only the store can say that it would be too large
+    EXPECT_NE(text(id, "problem"), "") << id;
   }
   // One of them is repaired, and taken under a higher epoch.
   ASSERT_EQ(program.run({"conn", "start", "text-for-epoch"}).code, 0);

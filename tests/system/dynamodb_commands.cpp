@@ -133,7 +133,7 @@ TEST_F(DynamoDbCommands, init_refuses_what_makes_no_sense) {
 
 TEST_F(DynamoDbCommands, a_table_that_is_not_there_is_told_with_the_command_that_makes_it) {
   be_without_table();
-  const std::string advice = "holdfast init --store " + url();
+  const std::string advice = "holdfast init --store '" + url() + "'";
   expect_one_line(program.run({"conn", "ls"}), 1, advice);
   expect_one_line(program.run({"conn", "add", "a", "--url", "ws://h/"}), 1, advice);
   const auto refused = program.run({"worker", "--sink", "stdout"});

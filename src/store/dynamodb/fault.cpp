@@ -24,6 +24,11 @@ std::string where(const TableOptions& options) {
   return options.region.empty() ? text : text + " in " + options.region;
 }
 
+/// As a shell takes it, for all its `&` and `?`.
+std::string init_command(const TableOptions& options) {
+  return "`holdfast init --store '" + options.url + "'`";
+}
+
 Fault rejected(Code code, std::string detail) {
   return {Outcome::rejected, {code, std::move(detail)}};
 }
@@ -40,12 +45,12 @@ std::string without_end(std::string text) {
 /// DynamoDB's type for everything that is wrong with a request; only the message tells what.
 Fault validation(const std::string& message, const TableOptions& options) {
   if (has(message, "backfilling")) {
-    return throttled("the index " + options.index + " of " + where(options) +
-                     " is still being made: wait, or see 'holdfast init --store " + options.url + "'");
+    return throttled("the index " + options.index + " of " + where(options) + " is still being made: wait, or see " +
+                     init_command(options));
   }
   if (has(message, "does not have the specified index")) {
-    return rejected(Code::not_found, where(options) + " has no index " + options.index + ": make it with 'holdfast " +
-                                         "init --store " + options.url + "', or name another with index=");
+    return rejected(Code::not_found, where(options) + " has no index " + options.index + ": make it with " +
+                                         init_command(options) + ", or name another with index=");
   }
   if (has(message, "does not match the schema") || has(message, "required keys was not given")) {
     return rejected(Code::usage, where(options) + " has another key than the text " + options.names.key() +
@@ -78,8 +83,8 @@ std::optional<Fault> known_fault(const Call& call, const std::string& type, cons
                                  const Error& told, const TableOptions& options) {
   if (type == "ConditionalCheckFailedException") return Fault{Outcome::conflict, {}};
   if (type == "ResourceNotFoundException") {
-    return rejected(Code::not_found, "there is no " + where(options) + ": make it with 'holdfast init --store " +
-                                         options.url + "', or correct the name, the region or the endpoint");
+    return rejected(Code::not_found, "there is no " + where(options) + ": make it with " + init_command(options) +
+                                         ", or correct the name, the region or the endpoint");
   }
   if (type == "AccessDeniedException" || type == "AccessDenied") {
     return rejected(Code::denied, "these credentials may not do " + call.operation + " on " + where(options) +
