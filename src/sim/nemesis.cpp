@@ -10,12 +10,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejection,     Fault::crash,
-                           Fault::pause,        Fault::stall,     Fault::drain,         Fault::leave,
-                           Fault::join,         Fault::wall_step, Fault::upstream_down, Fault::sink_stall,
-                           Fault::sink_failure, Fault::sink_full, Fault::stop_start,    Fault::edit,
-                           Fault::remove_add,   Fault::tamper,    Fault::throttle_burst,
-                            Fault::stream_off};
+constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejection,      Fault::crash,
+                           Fault::pause,        Fault::stall,     Fault::drain,          Fault::leave,
+                           Fault::join,         Fault::wall_step, Fault::upstream_down,  Fault::sink_stall,
+                           Fault::sink_failure, Fault::sink_full, Fault::stop_start,     Fault::edit,
+                           Fault::remove_add,   Fault::tamper,    Fault::throttle_burst, Fault::stream_off};
 
 }  // namespace
 

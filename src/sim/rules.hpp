@@ -34,7 +34,17 @@ struct Known {
   Instant stood_still_until{};              ///< true time of its last resume
   std::function<bool()> reads_changes{};    ///< whether it believes that it reads the changes for all
   std::optional<Instant> looked{};          ///< own time of its latest look for orphans
+  std::vector<std::uint8_t> under_way{};    ///< of each connection: its writes that nobody has answered
 };
+
+/// What a write of a lease wants, read from the update itself.
+struct Intent {
+  enum class Kind : std::uint8_t { claim, renew, release, other };
+  Kind kind = Kind::other;
+  std::int64_t epoch = 0;  ///< to be held, or held
+  std::string_view attempt;
+};
+[[nodiscard]] Intent intent_of(const Update& update);
 
 /// S1–S11, looked at while everything runs. It sees the table at the moment of each write, each belief, each effect;
 /// it knows the truth about time. The first violation is kept.
@@ -71,6 +81,9 @@ class Rules {
   void reading(std::int16_t process, std::int32_t connection, bool is_open);
   void plain_believes(std::int16_t process, std::int32_t connection, Instant until_truth);
 
+  /// A drain with nothing in its way has left nothing behind that is durable and has no checkpoint (S9, S11).
+  void gave_back(std::int16_t process, std::int32_t connection);
+
   void broken(std::string rule, std::string what, std::int32_t connection);
   [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
 
@@ -101,6 +114,7 @@ class Rules {
     bool gone = false;     // the resource was destroyed
     bool stopped = false;  // it was told to stop
     bool open = false;     // its upstream connection is
+    bool ended = false;    // its belief was seen to have ended
   };
   /// What the table was asked for in the name of one ownership: belief may count from no later than that.
   struct Ownership {
@@ -114,6 +128,7 @@ class Rules {
     std::vector<Ownership> ownerships;  // the latest few
     Coverage covered;                   // numbers that are durable somewhere, or recorded as missing
     std::vector<std::pair<std::int64_t, std::string>> epoch_owner;  // the latest few
+    std::string claim_attempt;                                      // of the latest claim that was applied
     Instant not_started_at{};  // when it last was anything but STARTED (true time)
     Instant flowed_at{};
     std::int64_t highest_durable_epoch = 0;
@@ -125,11 +140,14 @@ class Rules {
   [[nodiscard]] Holding* holding(std::int32_t connection, std::int16_t process, Epoch epoch);
   [[nodiscard]] bool believes(const Holding& holding) const;
   void look_at_believers(std::int32_t connection);
+  void look_at_promise(const Conn& at, const Holding& one, std::int32_t connection);
   void applied(std::int32_t connection, const Update& update, const holdfast::Row& after, const Origin& origin);
   void worker_wrote(Conn& at, std::int32_t connection, const Update& update, const Row& after, const Origin& origin);
-  void claimed(Conn& at, std::int32_t connection, const Row& after, const Origin& origin);
+  void claimed(Conn& at, std::int32_t connection, const Intent& intent, const Row& after, const Origin& origin);
   void checkpointed(const Conn& at, std::int32_t connection, const Row& after);
   void feed_carried_out(const Update& update, const RowReply& reply, const Origin& origin);
+  void own_claim_refused(std::int16_t process, std::int32_t connection, const Intent& intent,
+                         const holdfast::Row& row);
   void refused(std::int32_t connection, const Update& update, const RowReply& reply, const Origin& origin);
   [[nodiscard]] std::string who(std::int16_t process) const;
 
@@ -139,14 +157,5 @@ class Rules {
   Row feed_;  // the row of who reads the changes for all
   std::optional<Violation> violation_;
 };
-
-/// What a write of a lease wants, read from the update itself.
-struct Intent {
-  enum class Kind : std::uint8_t { claim, renew, release, other };
-  Kind kind = Kind::other;
-  std::int64_t epoch = 0;  ///< to be held, or held
-  std::string_view attempt;
-};
-[[nodiscard]] Intent intent_of(const Update& update);
 
 }  // namespace holdfast::sim

@@ -30,8 +30,13 @@ void Rules::look_at_believers(std::int32_t connection) {
   if (at.plain_process >= 0 && world_.now() < at.plain_until && process(at.plain_process).alive) {
     first = at.plain_process;
   }
-  for (const Holding& one : at.holdings) {
-    if (!believes(one)) continue;
+  for (Holding& one : at.holdings) {
+    if (!believes(one)) {
+      one.ended = true;
+      continue;
+    }
+    if (one.ended) broken("S7", who(one.process) + " believes again after its belief had ended", connection);
+    look_at_promise(at, one, connection);
     if (first >= 0 && world_.plan.clocks_keep_promise()) {
       broken("S1", who(first) + " and " + who(one.process) + " believe at the same time", connection);
     }
@@ -47,6 +52,21 @@ void Rules::look_at_believers(std::int32_t connection) {
       }
     }
   }
+}
+
+/// S4, the other half: what the row promises lasts until the belief has ended, by the clock of whoever would take
+/// over.
+void Rules::look_at_promise(const Conn& at, const Holding& one, std::int32_t connection) {
+  const Known& known = processes_[static_cast<std::size_t>(one.process)];
+  if (!world_.plan.clocks_keep_promise() || at.row.owner != known.owner || at.row.epoch != one.epoch.value) return;
+  const auto expires = WallTime(std::chrono::milliseconds(at.row.expires_at)) - NodeClock::wall_start;
+  const Instant taken_earliest = Instant(expires + world_.plan.terms.skew - world_.plan.wall_error_most());
+  const Instant until = known.clock->truth_at(one.guard->until());
+  if (until <= taken_earliest) return;
+  broken("S4",
+         who(one.process) + " believes for longer than its row keeps others out, by " +
+             std::to_string((until - taken_earliest).count()) + " ns",
+         connection);
 }
 
 void Rules::granted(std::int16_t process, std::int32_t connection, std::shared_ptr<LeaseGuard> guard,
@@ -66,6 +86,9 @@ void Rules::granted(std::int16_t process, std::int32_t connection, std::shared_p
   one.granted_at = world_.now();
   if (at.holdings.size() >= remembered) at.holdings.erase(at.holdings.begin());
   at.holdings.push_back(std::move(one));
+  if (!believes(at.holdings.back())) {
+    broken("S7", who(process) + " starts under a belief that has ended", connection);
+  }
   look_at_believers(connection);
 }
 

@@ -29,7 +29,13 @@ void Rules::asked(std::int16_t process, const Update& update) {
                   ? 4
                   : static_cast<std::int64_t>(intent.kind == Intent::Kind::other ? 5 : static_cast<int>(intent.kind)),
               intent.epoch);
-  const Known& known = this->process(process);
+  Known& known = this->process(process);
+  if (connection >= 0) {
+    known.under_way.resize(conns_.size());
+    if (known.under_way[static_cast<std::size_t>(connection)]++ > 0) {
+      broken("S11", who(process) + " has two writes of one lease under way", connection);
+    }
+  }
   if (intent.kind == Intent::Kind::claim && known.draining_since && *known.draining_since < world_.now()) {
     broken("S11", who(process) + " asks for a claim although it is draining", connection);
   }
@@ -98,7 +104,7 @@ void Rules::worker_wrote(Conn& at, std::int32_t connection, const Update& update
   }
   switch (intent.kind) {
     case Intent::Kind::claim:
-      claimed(at, connection, after, origin);
+      claimed(at, connection, intent, after, origin);
       break;
     case Intent::Kind::renew:
     case Intent::Kind::release:
@@ -128,7 +134,7 @@ void Rules::worker_wrote(Conn& at, std::int32_t connection, const Update& update
   remember(at.ownerships, Ownership{origin.process, after.epoch, origin.sent});
 }
 
-void Rules::claimed(Conn& at, std::int32_t connection, const Row& after, const Origin& origin) {
+void Rules::claimed(Conn& at, std::int32_t connection, const Intent& intent, const Row& after, const Origin& origin) {
   if (after.epoch <= at.row.epoch) {
     broken("S3",
            who(origin.process) + " claimed under " + epoch_words(after.epoch) + " after " + epoch_words(at.row.epoch),
@@ -140,6 +146,7 @@ void Rules::claimed(Conn& at, std::int32_t connection, const Row& after, const O
     }
   }
   remember(at.epoch_owner, std::pair(after.epoch, after.owner));
+  at.claim_attempt = intent.attempt;
   if (at.row.state != state::started) {
     broken("S8", who(origin.process) + " claimed a row whose desired state is '" + at.row.state + "'", connection);
   }
@@ -157,6 +164,25 @@ void Rules::checkpointed(const Conn& at, std::int32_t connection, const Row& aft
   broken("S9",
          "last_seq moved from " + std::to_string(at.row.last_seq) + " to " + std::to_string(after.last_seq) +
              ", but number " + std::to_string(missing) + " is safe in no sink, nor recorded as missing",
+         connection);
+}
+
+/// S5: who claimed and heard nothing finds in the row that it was itself who was quicker.
+void Rules::own_claim_refused(std::int16_t process, std::int32_t connection, const Intent& intent,
+                              const holdfast::Row& row) {
+  if (conn(connection).claim_attempt != intent.attempt || row.number(attribute::epoch) != intent.epoch) return;
+  if (row.text(attribute::owner) != this->process(process).owner) return;
+  broken("S5",
+         who(process) + " is told of a conflict with its own claim, and the row does not say that it was its own",
+         connection);
+}
+
+void Rules::gave_back(std::int16_t process, std::int32_t connection) {
+  const Conn& at = conn(connection);
+  if (!at.covered.meets(at.row.last_seq + 1, INT64_MAX)) return;
+  broken("S11",
+         who(process) + " gave back with last_seq " + std::to_string(at.row.last_seq) +
+             ", but later numbers are safe in its sink",
          connection);
 }
 
@@ -185,12 +211,18 @@ void Rules::answered(std::int16_t process, const Update& update, const RowReply&
     if (is_worker && reply.outcome == Outcome::conflict) world_.marks.hit(Mark::name_clash);
     return;
   }
+  if (auto& under_way = this->process(process).under_way; !under_way.empty()) {
+    --under_way[static_cast<std::size_t>(connection)];
+  }
+  look_at_believers(connection);  // what may bring a belief back is an answer that comes after its end
   if (reply.outcome != Outcome::conflict || !reply.value) return;
   const Intent intent = intent_of(update);
   if (reply.value->text(attribute::attempt) == intent.attempt) {
     world_.marks.hit(intent.kind == Intent::Kind::claim   ? Mark::claim_settled
                      : intent.kind == Intent::Kind::renew ? Mark::renewal_settled
                                                           : Mark::release_settled);
+  } else if (intent.kind == Intent::Kind::claim) {
+    own_claim_refused(process, connection, intent, *reply.value);
   } else if (intent.kind == Intent::Kind::renew &&
              reply.value->text(attribute::owner) == this->process(process).owner &&
              reply.value->number(attribute::epoch) == intent.epoch) {

@@ -201,7 +201,10 @@ class Simulation {
     for (std::size_t i = 0; i < upstreams_.size(); ++i) {
       if (believers[i] < 0) continue;
       const std::string& owner = rules_.process(believers[i]).owner;
-      if (rules_.row(static_cast<std::int32_t>(i)).owner != owner) continue;
+      if (rules_.row(static_cast<std::int32_t>(i)).owner != owner) {
+        rules_.gave_back(believers[i], static_cast<std::int32_t>(i));
+        continue;
+      }
       return rules_.broken("S11", owner + " was drained and still owns the row", static_cast<std::int32_t>(i));
     }
   }

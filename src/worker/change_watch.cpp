@@ -149,6 +149,8 @@ void ChangeWatch::send(const Peer& peer, Poke poke) {
 void ChangeWatch::drain() {
   if (!lease_) return store_.changes(nullptr);
   lease_->seek_no_more();
+  // For the goodbye; it may have had nothing to say until now.
+  if (reads() && !std::exchange(asking_, true)) ask_for_peers({}, {});
 }
 
 void ChangeWatch::finish(Instant deadline, std::function<void()> done) {

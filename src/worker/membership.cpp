@@ -10,8 +10,8 @@ namespace {
 using Compare = Condition::Compare;
 
 /// After the end of its session the table may forget a worker: also one that was killed, which leaves no last word.
-/// Each beat moves that time on, so that the TTL never meets the row of one that lives (F18), unless its clock is a day
-/// wrong: then it writes its row anew, and nothing depends on it.
+/// Each beat moves that time on, so that the TTL never meets the row of one that lives (F18), unless its clock is a
+/// day wrong: then it writes its row anew, and nothing depends on it.
 constexpr std::int64_t remembered_seconds = 24 * 3600;
 
 std::int64_t epoch_ms(WallTime time) {

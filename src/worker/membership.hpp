@@ -37,8 +37,8 @@ class Membership {
   void start();
   /// Writes the row soon, out of turn: the facts have changed in a way that others should see.
   void tell();
-  /// The clean end: expiry 0, and a day from now until the table's TTL may take the row (F18). `done` is called once, by
-  /// the deadline, whatever came of it.
+  /// The clean end: expiry 0, and a day from now until the table's TTL may take the row (F18). `done` is called once,
+  /// by the deadline, whatever came of it.
   void finish(Instant deadline, std::function<void()> done);
 
   /// Writes nothing more.

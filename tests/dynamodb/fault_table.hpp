@@ -1,5 +1,5 @@
 #pragma once
-#include <chrono>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -31,6 +31,8 @@ struct FaultAndEnds {
   DynamoDbProxy::Rule rule;
   std::string once;    ///< it happens to the first try
   std::string always;  ///< it happens to every try
+
+  friend void PrintTo(const FaultAndEnds& one, std::ostream* out) { *out << one.name; }
 };
 
 // To a request that was answered, however late.
@@ -69,7 +71,8 @@ inline std::vector<FaultAndEnds> fault_table() {
       {"half_body", {.fault = Fault::half_body}, in_doubt_once, in_doubt_always_but_done},
       {"no_http", {.fault = Fault::no_http}, in_doubt_once, in_doubt_always_but_done},
       {"garbage", {.fault = Fault::garbage}, spoiled_once, in_doubt_always_but_done},
-      {"wrong_crc", {.fault = Fault::wrong_crc}, spoiled_once, in_doubt_always_but_done},
+      // The conflict comes as an error, and one whose checksum is wrong is no answer: it is asked for again.
+      {"wrong_crc", {.fault = Fault::wrong_crc}, "AUCUUAA", in_doubt_always_but_done},
       {"status_500", {.fault = Fault::status_500}, in_doubt_once, in_doubt_always},
       {"status_500_after", {.fault = Fault::status_500_after}, in_doubt_once, in_doubt_always_but_done},
       {"status_503", {.fault = Fault::status_503}, in_doubt_once, in_doubt_always},

@@ -67,6 +67,12 @@ struct RulesAre : testing::Test {
     rules.granted(process, 0, guard, last);
     return guard;
   }
+  void pass(Duration time) {
+    const Instant end = world.now() + time;
+    world.loop.call_after(time, [] {});
+    while (world.timeline.step(end)) {
+    }
+  }
   void expect_broken(const std::string& rule) const {
     ASSERT_TRUE(rules.violation().has_value()) << rule << " was not noticed";
     EXPECT_EQ(rules.violation()->rule, rule) << rules.violation()->what;
@@ -148,6 +154,66 @@ TEST_F(RulesAre, broken_by_a_loss_that_is_told_twice) {
   rules.told_to_stop(a, 0, {1}, LossReason::belief_expired);
   rules.told_to_stop(a, 0, {1}, LossReason::belief_expired);
   expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_belief_that_comes_back) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  pass(2s);
+  execute(a, render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1")));
+  expect_kept();
+  EXPECT_TRUE(guard->extend(clock.instant(world.now()) + 1s));
+  execute(a, render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1")));
+  expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_start_after_the_belief) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 0s);
+  expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_row_that_keeps_others_out_for_less_than_its_holder_believes) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  LeaseWrite late = write(LeaseWrite::Kind::renew, 1);
+  late.expires_at = clock.wall(world.now()) - 1min;
+  execute(a, render(late, WorkerId("a#1")));
+  expect_broken("S4");
+}
+
+TEST_F(RulesAre, broken_by_two_writes_of_one_lease_at_once) {
+  claim(a, "a#1", 1);
+  const Update first = render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1"));
+  const Update second = render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1"));
+  rules.asked(a, first);
+  rules.answered(a, first, RowReply{}, false);  // of unknown fate
+  rules.asked(a, second);
+  expect_kept();
+  rules.asked(a, second);
+  expect_broken("S11");
+}
+
+TEST_F(RulesAre, broken_by_a_claim_that_does_not_know_its_own_success) {
+  claim(a, "a#1", 1);
+  Row row;
+  row.key = "CONN#c0";
+  row.attributes = {{"lease_owner", Value("a#1")}, {"lease_epoch", Value(std::int64_t{1})}};
+  RowReply conflict;
+  conflict.outcome = Outcome::conflict;
+  conflict.value = row;
+  rules.answered(a, render(write(LeaseWrite::Kind::claim, 1), WorkerId("a#1")), conflict, false);
+  expect_broken("S5");
+}
+
+TEST_F(RulesAre, broken_by_a_drain_that_leaves_out_the_last_checkpoint) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.durable(a, 0, {1}, 1, 5, false);
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  expect_kept();
+  rules.gave_back(a, 0);
+  expect_broken("S11");
 }
 
 TEST_F(RulesAre, broken_by_a_claim_of_what_shall_not_run) {
@@ -297,10 +363,10 @@ TEST_F(FeedRulesAre, broken_by_an_epoch_that_is_used_again) {
   expect_broken("S3");
 }
 
-TEST_F(FeedRulesAre, broken_by_a_row_that_is_made_for_somebody) {
+TEST_F(FeedRulesAre, broken_by_a_write_that_is_no_leases) {
   Update made;
   made.key = "FEED#changes";
-  made.changes = {Change::set(attribute::desired_state, state::feed), Change::set(attribute::owner, "b#1")};
+  made.changes = {Change::set(attribute::expires_at, 5)};
   execute(b, made);
   expect_broken("S8");
 }

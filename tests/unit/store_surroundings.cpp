@@ -57,6 +57,7 @@ TEST_F(SurroundingsTest, a_file_is_read_and_one_that_is_too_large_or_no_file_is_
   std::ofstream(folder.file("token")) << "abc";
   EXPECT_EQ(machine->read_file(folder.file("token")), "abc");
   EXPECT_EQ(machine->read_file(folder.file("none")).error().code, Code::not_found);
+  EXPECT_EQ(machine->read_file("/dev/null"), "") << "how AWS's tools are told to read no file";
   EXPECT_FALSE(machine->read_file(folder.path().string()));
   std::ofstream(folder.file("large")) << std::string(70'000, 'x');
   EXPECT_FALSE(machine->read_file(folder.file("large")));
