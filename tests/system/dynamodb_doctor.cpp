@@ -68,6 +68,16 @@ TEST_F(DynamoDbDoctor, f19_a_table_or_an_index_that_is_missing_or_of_another_sha
   EXPECT_EQ(other_key.verdict("calls"), "not checked");
 }
 
+TEST_F(DynamoDbDoctor, f19_an_index_of_that_name_over_other_attributes_is_told) {
+  create_fleet_table(DynamoDbServer::local().port(), table, "Pk", "kind", "until");
+  const DoctorReport report = doctor(url() + "&index=kind-until-index");
+  EXPECT_EQ(report.code, 1);
+  EXPECT_EQ(report.verdict("table"), "ok");
+  EXPECT_EQ(report.verdict("index"), "failed");
+  EXPECT_THAT(report.found("index"), HasSubstr("kind"));
+  EXPECT_EQ(report.verdict("exclusion"), "ok") << "what does not need the index is looked at all the same";
+}
+
 TEST_F(DynamoDbDoctor, f21_rows_that_the_index_cannot_see_and_damaged_ones_are_told_and_their_repair_works) {
   init();
   put({{"Pk", {{"S", "CONN#blind"}}}, {"desired_state", {{"S", "STARTED"}}}, {"ws_url", {{"S", "ws://h/"}}}});
