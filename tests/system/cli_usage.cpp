@@ -39,10 +39,10 @@ TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {
 }
 
 TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
-  EXPECT_THAT(
-      cli::command_paths(),
-      testing::UnorderedElementsAre("", "init", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop",
-                                    "conn rm", "conn release", "conn import", "worker", "cost", "feed", "demo"));
+  EXPECT_THAT(cli::command_paths(),
+              testing::UnorderedElementsAre("", "init", "doctor", "conn", "conn add", "conn ls", "conn show",
+                                            "conn start", "conn stop", "conn rm", "conn release", "conn import",
+                                            "worker", "cost", "feed", "demo"));
 }
 
 TEST(CliHelp, without_a_command_it_says_what_there_is) {
