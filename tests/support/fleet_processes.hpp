@@ -1,6 +1,8 @@
 #pragma once
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <stdio.h>
 
 #include <boost/json.hpp>
 #include <chrono>
@@ -44,6 +46,15 @@ class Processes : public testing::Test {
   /// URL of the table.
   [[nodiscard]] std::string store() const {
     return store_.empty() ? "sqlite:" + program.file("holdfast.db") : store_;
+  }
+
+  /// The sink's folder is replaced by something that is none, and is `kept`. In one step, or the sink may make it
+  /// again in between.
+  void take_sink_away() const {
+    program.write("kept", "in the way");
+    ASSERT_EQ(
+        ::renameat2(AT_FDCWD, program.file("kept").c_str(), AT_FDCWD, program.file("out").c_str(), RENAME_EXCHANGE),
+        0);
   }
 
   runtime::Child start(std::vector<std::string> arguments) {

@@ -55,10 +55,6 @@ class WorkerThreads : public Processes {
     return start({"worker", "--id", id, "--threads", std::to_string(threads), "--lease", "6s", "--sink",
                   "ndjson:out?fsync=always&buffer=64KiB&rotate=128KiB", "--report", id + ".json"});
   }
-  void take_sink_away() const {
-    std::filesystem::rename(program.file("out"), program.file("kept"));
-    std::ofstream(program.file("out")) << "in the way";
-  }
   void give_sink_back() const {
     std::filesystem::remove(program.file("out"));
     std::filesystem::create_directory(program.file("out"));

@@ -11,11 +11,6 @@ using namespace std::chrono_literals;
 
 class WorkerTroubles : public Processes {
  protected:
-  // The sink's folder, replaced by something that is none.
-  void take_sink_away() {
-    std::filesystem::rename(program.file("out"), program.file("kept"));
-    std::ofstream(program.file("out")) << "in the way";
-  }
 };
 
 TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hole) {
