@@ -9,9 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class WorkerTroubles : public Processes {
- protected:
-};
+class WorkerTroubles : public Processes {};
 
 TEST_F(WorkerTroubles, when_its_sinks_folder_comes_back_it_goes_on_without_a_hole) {
   add_streams(2, feed());
