@@ -158,12 +158,17 @@ TEST_P(StoreContract, rows_are_still_there_when_a_store_is_opened_again) {
   EXPECT_EQ(again.get("k").value, (Row{"k", {{"x", 1}}}));
 }
 
-TEST_P(StoreContract, changes_tells_of_own_and_of_others_writes) {
-  if (!store_->capabilities().changes) GTEST_SKIP();
+TEST_P(StoreContract, changes_tells_of_own_and_of_others_writes_where_it_can) {
   Asking other(table_->open(loop_), loop_);
+  const bool can = store_->capabilities().changes;
   int told = 0;
   store_->changes([&](const Changed&) { ++told; });
   store_.put("mine", {{"x", 1}});
+  if (!can) {
+    run_for(loop_, 300ms);
+    EXPECT_EQ(told, 0) << "what says that it cannot tell does not";
+    return;
+  }
   ASSERT_TRUE(run_until(loop_, [&] { return told > 0; }));
   run_for(loop_, 300ms);  // whatever is still due from the first
   told = 0;
@@ -172,7 +177,7 @@ TEST_P(StoreContract, changes_tells_of_own_and_of_others_writes) {
 }
 
 TEST_P(StoreContract, changes_comes_at_most_every_100_ms_and_always_after_the_last_write) {
-  if (!store_->capabilities().changes) GTEST_SKIP();
+  if (!store_->capabilities().changes) return;  // never: the test before
   std::vector<Instant> calls;
   std::int64_t seen = -1;
   store_->changes([&](const Changed&) {
