@@ -31,7 +31,7 @@ from collections import Counter
 from typing import Callable, NamedTuple, Optional
 
 from beliefs import beliefs_of, both_at_once, spans_of_records
-from dynamodb_server import Shared
+from dynamodb_server import Server
 from plain_worker import Names, open_table
 from row_history import changes_of, judge_changes
 
@@ -101,9 +101,8 @@ class Contest:
         self.did: Counter = Counter()
         self.failures: "list[str]" = []
         self._due: "list[tuple[float, Callable[[], None]]]" = []
-        self._server = Shared("local")
-        if not self._server.endpoint:
-            raise RuntimeError(self._server.failure)
+        # Of our own: where DynamoDB Local has hundreds of tables, as after other tests, it takes minutes to add an index.
+        self._server = Server("local")
         self.table = open_table(self._server.endpoint, f"{self.kind.table}-{os.urandom(8).hex()}", PATIENCE_SECONDS)
         self.url = (f"dynamodb://{self.table.name}?region=us-east-1&endpoint={self._server.endpoint}"
                     + self.kind.parameters)
@@ -242,6 +241,7 @@ class Contest:
         if self.feed is not None:
             self.feed.kill()
             self.feed.wait()
+        self._server.stop()
 
     # ---- the judgement ----
 

@@ -72,6 +72,7 @@ std::string_view to_string(DynamoDbFault fault) {
 
 std::vector<DynamoDbFault> all_dynamodb_faults() {
   std::vector<DynamoDbFault> all;
+  all.reserve(std::size(names));
   for (const auto& [value, name] : names) all.push_back(value);
   return all;
 }
