@@ -1,7 +1,10 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "holdfast/types.hpp"
 
 namespace holdfast::runtime {
 
@@ -22,6 +25,8 @@ class SecureRandom {
     fill(bytes.data(), size);
     return bytes;
   }
+  /// An id that no other process comes to, whatever its loops are seeded with.
+  [[nodiscard]] Attempt attempt() { return std::bit_cast<Attempt>(take<sizeof(Attempt)>()); }
 
  private:
   static constexpr std::size_t block_bytes = 1024;

@@ -144,14 +144,8 @@ Finding judge_race(const RaceResult& result) {
 }
 
 std::string scratch_key() {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string key(scratch_prefix);
   runtime::SecureRandom random;
-  for (const std::uint8_t byte : random.take<16>()) {
-    key += digits[byte >> 4];
-    key += digits[byte & 15];
-  }
-  return key;
+  return std::string(scratch_prefix) + random.attempt().to_string();
 }
 
 void race(RaceParts parts, std::string key, Instant deadline, std::function<void(RaceResult)> done) {

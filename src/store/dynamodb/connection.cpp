@@ -12,24 +12,18 @@ namespace holdfast::store::dynamodb {
 
 namespace {
 
-/// Clients with all that they stand on.
-class Connection {
- public:
-  Connection(Loop& loop, std::unique_ptr<runtime::HttpTransport> transport,
-             std::unique_ptr<CredentialSource> credentials, ClientOptions of_table, ClientOptions of_stream)
-      : transport_(std::move(transport)),
-        credentials_(std::move(credentials)),
-        budget_(std::make_shared<RetryBudget>()),
-        table(loop, *transport_, *credentials_, budget_, std::move(of_table)),
-        stream(loop, *transport_, *credentials_, budget_, std::move(of_stream)) {}
+/// Clients with all that they stand on: each member on those before it.
+struct Connection {
+  Connection(Loop& loop, std::unique_ptr<runtime::HttpTransport> transport_,
+             std::unique_ptr<CredentialSource> credentials_, ClientOptions of_table, ClientOptions of_stream)
+      : transport(std::move(transport_)),
+        credentials(std::move(credentials_)),
+        table(loop, *transport, *credentials, budget, std::move(of_table)),
+        stream(loop, *transport, *credentials, budget, std::move(of_stream)) {}
 
- private:
-  // Each stands on those before it.
-  const std::unique_ptr<runtime::HttpTransport> transport_;
-  const std::unique_ptr<CredentialSource> credentials_;
-  const std::shared_ptr<RetryBudget> budget_;
-
- public:
+  const std::unique_ptr<runtime::HttpTransport> transport;
+  const std::unique_ptr<CredentialSource> credentials;
+  const std::shared_ptr<RetryBudget> budget = std::make_shared<RetryBudget>();
   Client table, stream;
 };
 

@@ -121,17 +121,6 @@ Result<void> write_items(const std::vector<Update>& updates, const TableOptions&
   return {};
 }
 
-/// 32 hexadecimal digits.
-std::string new_token(runtime::SecureRandom& random) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string token;
-  for (const std::uint8_t byte : random.take<16>()) {
-    token.push_back(digits[byte >> 4U]);
-    token.push_back(digits[byte & 15U]);
-  }
-  return token;
-}
-
 }  // namespace
 
 void run(const ContextPtr& context, const Transact& request, Instant deadline, Done done) {
@@ -146,7 +135,8 @@ void run(const ContextPtr& context, const Transact& request, Instant deadline, D
     return refuse(written.error());
   }
   // With a token, a try that is repeated is carried out once; so it always has one.
-  add_member(call.body, "ClientRequestToken", request.token.empty() ? new_token(context->tokens) : request.token);
+  add_member(call.body, "ClientRequestToken",
+             request.token.empty() ? context->tokens.attempt().to_string() : request.token);
   call.body.push_back('}');
   context->call(std::move(call), deadline,
                 [context, updates = request.updates, deadline, done = std::move(done)](const CallReply& reply) {

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 class SqliteStore final : public RequestStore, public Diagnosable {
  public:
   SqliteStore(SqliteTable table, SqliteOptions options, Loop& loop)
-      : RequestStore(loop), options_(std::move(options)), path_(options_.path) {
+      : RequestStore(loop), options_(std::move(options)) {
     const auto answered = [&loop, self = self_](Answered answers) {
       loop.post([self, answers = std::move(answers)]() mutable {
         if (self->store != nullptr) self->store->take(answers);
@@ -46,7 +46,7 @@ class SqliteStore final : public RequestStore, public Diagnosable {
   }
 
   [[nodiscard]] Capabilities capabilities() const override {
-    return {.name = "sqlite (" + path_ + ")",
+    return {.name = "sqlite (" + options_.path + ")",
             .transactions = true,
             .changes = true,
             .index_is_consistent = true,
@@ -54,7 +54,7 @@ class SqliteStore final : public RequestStore, public Diagnosable {
   }
 
   void diagnose(Instant /*deadline*/, Handler<Diagnosis> handler) override {
-    loop().post([path = path_, sync_full = options_.sync_full, handler = std::move(handler)] {
+    loop().post([path = options_.path, sync_full = options_.sync_full, handler = std::move(handler)] {
       handler(examine_sqlite(path, sync_full));
     });
   }
@@ -82,8 +82,9 @@ class SqliteStore final : public RequestStore, public Diagnosable {
   }
 
   void walk(std::string from, Instant /*deadline*/, Handler<Reply<Walked>> handler) override {
-    loop().post(
-        [path = path_, from = std::move(from), handler = std::move(handler)] { handler(walk_sqlite(path, from)); });
+    loop().post([path = options_.path, from = std::move(from), handler = std::move(handler)] {
+      handler(walk_sqlite(path, from));
+    });
   }
 
  protected:
@@ -134,7 +135,8 @@ class SqliteStore final : public RequestStore, public Diagnosable {
 
   void expire(const std::shared_ptr<Operation>& operation) {
     if (!operation->withdraw() && !operation->withdrawn()) {
-      const Error error(Code::unavailable, "no answer within its deadline from " + path_ + ", which may still do it");
+      const Error error(Code::unavailable,
+                        "no answer within its deadline from " + options_.path + ", which may still do it");
       return desk_.settle(operation, operation->failure(Outcome::unknown, error));
     }
     desk_.settle(operation, operation->failure(Outcome::throttled, worker_->overdue()));
@@ -165,7 +167,6 @@ class SqliteStore final : public RequestStore, public Diagnosable {
   }
 
   const SqliteOptions options_;
-  const std::string path_;
   std::vector<std::unique_ptr<Store>> idle_;  // of update_apart()
   Desk desk_{loop()};
   std::shared_ptr<ChangeFeed> feed_ = std::make_shared<ChangeFeed>(loop());
