@@ -6,20 +6,11 @@
 #include <string_view>
 
 #include "holdfast/error.hpp"
+#include "runtime/socket_address.hpp"
 
 namespace holdfast::runtime {
 
 class AsioLoop;
-
-/// An IP address and a port, as text: `10.0.0.7:7400`, `[fd00::7]:7400`. No host names: nothing is ever resolved.
-struct SocketAddress {
-  std::string address;  ///< without brackets
-  std::uint16_t port = 0;
-  [[nodiscard]] std::string text() const;
-  [[nodiscard]] bool is_any() const { return address == "0.0.0.0" || address == "::"; }
-};
-/// Code::usage says what is wrong. Port 0 is allowed.
-[[nodiscard]] Result<SocketAddress> parse_socket_address(std::string_view text);
 
 /// Small UDP datagrams on a loop. Sending never waits: what the system does not take is lost, like what the network
 /// loses. On the loop's thread.

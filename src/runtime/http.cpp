@@ -7,6 +7,10 @@
 namespace holdfast::runtime {
 namespace {
 
+constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+constexpr std::array<std::string_view, 7> weekdays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
@@ -21,7 +25,7 @@ std::optional<unsigned> digits(std::string_view text) {
 
 }  // namespace
 
-const std::string* HttpAnswer::header(std::string_view name) const {
+const std::string* find_header(const std::vector<HttpHeader>& headers, std::string_view name) {
   const auto same = [](char left, char right) { return lower(left) == lower(right); };
   for (const HttpHeader& header : headers) {
     if (std::equal(header.name.begin(), header.name.end(), name.begin(), name.end(), same)) return &header.value;
@@ -30,8 +34,6 @@ const std::string* HttpAnswer::header(std::string_view name) const {
 }
 
 std::optional<WallTime> parse_http_date(std::string_view text) {
-  constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   // Sun, 06 Nov 1994 08:49:37 GMT
   if (text.size() != 29 || text.substr(3, 2) != ", " || text[7] != ' ' || text[11] != ' ' || text[16] != ' ' ||
       text[19] != ':' || text[22] != ':' || text.substr(25) != " GMT") {
@@ -48,6 +50,17 @@ std::optional<WallTime> parse_http_date(std::string_view text) {
   if (!date.ok()) return std::nullopt;
   return std::chrono::sys_days(date) + std::chrono::hours(*hours) + std::chrono::minutes(*minutes) +
          std::chrono::seconds(*seconds);
+}
+
+std::string write_http_date(WallTime time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::seconds>(time - day));
+  const auto two = [](auto number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+  return std::string(weekdays[std::chrono::weekday(day).c_encoding()]) + ", " +
+         two(static_cast<unsigned>(date.day())) + ' ' + std::string(months[static_cast<unsigned>(date.month()) - 1]) +
+         ' ' + std::to_string(static_cast<int>(date.year())) + ' ' + two(clock.hours().count()) + ':' +
+         two(clock.minutes().count()) + ':' + two(clock.seconds().count()) + " GMT";
 }
 
 }  // namespace holdfast::runtime

@@ -15,6 +15,8 @@ namespace holdfast::runtime {
 struct HttpHeader {
   std::string name, value;
 };
+/// The value of the first of that name, whatever its case; nothing where there is none.
+[[nodiscard]] const std::string* find_header(const std::vector<HttpHeader>& headers, std::string_view name);
 
 /// What to sign a request with (AWS Signature Version 4). Never printed, and in no error.
 struct AwsSigning {
@@ -39,7 +41,7 @@ struct HttpAnswer {
   std::string body;
 
   /// The value of the first header of that name, whatever its case; nothing where there is none.
-  [[nodiscard]] const std::string* header(std::string_view name) const;
+  [[nodiscard]] const std::string* header(std::string_view name) const { return find_header(headers, name); }
 };
 
 /// How far a request got that has no answer: decides between throttled and unknown (S5).
@@ -73,5 +75,6 @@ class HttpTransport {
 /// The time that a Date header says (RFC 9110's preferred form, "Sun, 06 Nov 1994 08:49:37 GMT"). Nothing where it is
 /// not one: an obsolete form, a day that does not exist.
 [[nodiscard]] std::optional<WallTime> parse_http_date(std::string_view text);
+[[nodiscard]] std::string write_http_date(WallTime time);
 
 }  // namespace holdfast::runtime
