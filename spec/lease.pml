@@ -754,7 +754,7 @@ inline serve_claim(n) {
 #endif
 #endif
 
-/* It carries a checkpoint (last_seq), which is the effect that S2 is about. Implemented by: render_renewal, held_by. */
+/* It carries a checkpoint (last_seq), which is the effect that S2 is about. Implemented by: render_renewal, fence. */
 inline serve_renewal(n) {
   j = (HELD_BY(n) && IS_NEWER(n));
   if
@@ -776,7 +776,7 @@ inline serve_renewal(n) {
   fi
 }
 
-/* It carries a checkpoint, too. Implemented by: render_release, held_by. */
+/* It carries a checkpoint, too. Implemented by: render_release, fence. */
 inline serve_release(n) {
 #ifdef RELEASE_WITHOUT_CONDITION
   j = (row.owner != NOBODY);

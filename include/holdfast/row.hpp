@@ -94,12 +94,14 @@ inline constexpr std::string_view started = "STARTED";
 inline constexpr std::string_view stopped = "STOPPED";
 inline constexpr std::string_view removed = "REMOVED";
 inline constexpr std::string_view worker = "WORKER";
+inline constexpr std::string_view task = "TASK";
 inline constexpr std::string_view feed = "FEED";  ///< of the row of who reads the table's changes for all
 }  // namespace state
 
 namespace key_prefix {
 inline constexpr std::string_view connection = "CONN#";
 inline constexpr std::string_view worker = "WORKER#";
+inline constexpr std::string_view task = "TASK#";
 inline constexpr std::string_view feed = "FEED#";
 }  // namespace key_prefix
 

@@ -89,6 +89,7 @@ bool Keeper::claim(const Candidate& candidate, Now now) {
   Lease& lease = leases_[slot];
   lease = Lease{};
   lease.key = candidate.key;
+  lease.row_exists = candidate.row_exists;
   lease.seen_owner = candidate.owner;
   lease.seen_expires_at = candidate.expires_at;
   lease.seen_released_at = candidate.released_at;
@@ -590,6 +591,7 @@ LeaseWrite Keeper::make_write(Lease& lease, Now now) {
   }
   if (write.kind == LeaseWrite::Kind::claim) {
     write.wanted = wanted_;
+    write.row_exists = lease.row_exists;
     write.seen_owner = lease.seen_owner;
     write.seen_expires_at = lease.seen_expires_at;
     write.seen_released_at = lease.seen_released_at;
@@ -683,7 +685,7 @@ void Keeper::queue_loss(Slot slot) {
 }
 
 bool Keeper::still_wanted(const Row* row) const {
-  return row == nullptr || row->text(attribute::desired_state) == wanted_;
+  return wanted_.empty() || row == nullptr || row->text(attribute::desired_state) == wanted_;
 }
 
 bool Keeper::still_ours(const Lease& lease, const Row* row) const {

@@ -77,7 +77,8 @@ struct KeeperLimits {
 /// or lost, at any time after start, → stopped() → gone; or gone without start. Drawn in README.md.
 class Keeper {
  public:
-  /// `wanted`: the desired state of a row that is to be held; with any other one it is given back.
+  /// `wanted`: the desired state of a row that is to be held; with any other one it is given back. Empty, for tasks:
+  /// any will do, and a claim makes the row where there is none.
   Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& random,
          std::string_view wanted = state::started);
 
@@ -149,6 +150,7 @@ class Keeper {
     std::string seen_owner;
     WallTime seen_expires_at{};
     WallTime seen_released_at{};
+    bool row_exists = true;  // claiming: as it was seen
     State state = State::free;
     Pace pace = Pace::resting;
     LeaseWrite::Kind sent_kind = LeaseWrite::Kind::claim;  // of the write in flight

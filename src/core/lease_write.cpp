@@ -8,7 +8,7 @@ namespace holdfast {
 
 namespace {
 
-constexpr std::size_t changes_most = 9;  // of a claim, with its status
+constexpr std::size_t changes_most = 10;  // of a claim, with its status
 
 Value number(WallTime time) {
   return Value(std::int64_t{time.time_since_epoch().count()});
@@ -23,10 +23,6 @@ Condition nobody_owns() {
   return equals_or_absent(attribute::owner, "");
 }
 
-Condition held_by(const WorkerId& owner, Epoch epoch) {
-  return Condition::equals(attribute::owner, owner.value) && Condition::equals(attribute::epoch, epoch.value);
-}
-
 /// S8: nothing is created, only what shall run is claimed, and only in the state in which it was seen. The epoch
 /// alone would not do: plain workers leave it as it is when they claim, but they do change the expiry or the owner.
 Condition as_seen(const LeaseWrite& write) {
@@ -38,8 +34,10 @@ Condition as_seen(const LeaseWrite& write) {
   Condition expiry = write.seen_expires_at == WallTime{}
                          ? equals_or_absent(attribute::expires_at, std::int64_t{0})
                          : Condition::equals(attribute::expires_at, number(write.seen_expires_at));
+  Condition lease = std::move(epoch) && std::move(owner) && std::move(expiry);
+  if (write.wanted.empty()) return Condition::row_exists() && std::move(lease);
   return Condition::row_exists() && Condition::equals(attribute::desired_state, Value(write.wanted)) &&
-         std::move(epoch) && std::move(owner) && std::move(expiry);
+         std::move(lease);
 }
 
 /// The write's row, and room for its changes and for those that the shell adds.
@@ -55,7 +53,8 @@ Update render_claim(const LeaseWrite& write, const WorkerId& owner) {
   Condition free = nobody_owns() || Condition::absent(attribute::expires_at) ||
                    Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(write.free_before));
   Update update = update_of(write);
-  update.condition = as_seen(write) && std::move(free);
+  update.condition = write.row_exists ? as_seen(write) && std::move(free) : Condition::row_missing();
+  if (write.wanted.empty()) update.changes.push_back(Change::set(attribute::desired_state, state::task));
   update.changes.push_back(Change::set(attribute::owner, owner.value));
   update.changes.push_back(Change::set(attribute::epoch, write.epoch.value));
   update.changes.push_back(Change::set(attribute::attempt, write.attempt.to_string()));
@@ -69,7 +68,7 @@ Update render_renewal(const LeaseWrite& write, const WorkerId& owner) {
   Update update = update_of(write);
   // A delayed duplicate of an older renewal must not take back what a newer one has promised. The number tells them
   // apart; the expiry may go down, where a clock was set back. A row without a number has seen no renewal of ours.
-  update.condition = held_by(owner, write.epoch) &&
+  update.condition = fence(owner, write.epoch) &&
                      !Condition::is(attribute::renewal, Condition::Compare::greater_equal, write.renewal);
   update.changes.push_back(Change::set(attribute::attempt, write.attempt.to_string()));
   update.changes.push_back(Change::set(attribute::renewal, write.renewal));
@@ -79,7 +78,7 @@ Update render_renewal(const LeaseWrite& write, const WorkerId& owner) {
 
 Update render_release(const LeaseWrite& write, const WorkerId& owner) {
   Update update = update_of(write);
-  update.condition = held_by(owner, write.epoch);
+  update.condition = fence(owner, write.epoch);
   // The epoch stays for good (S3).
   update.changes.push_back(Change::remove(attribute::owner));
   update.changes.push_back(Change::set(attribute::expires_at, std::int64_t{0}));
@@ -116,11 +115,23 @@ std::optional<Candidate> lease_of(const Row& row) {
   return candidate;
 }
 
+std::optional<Candidate> task_from(std::string_view key, const Row* row) {
+  std::optional<Candidate> candidate = row == nullptr ? Candidate{} : lease_of(*row);
+  if (!candidate) return std::nullopt;
+  candidate->key = key;
+  candidate->row_exists = row != nullptr;
+  return candidate;
+}
+
 WallTime claimable_from(std::string_view owner, WallTime expires_at, Duration skew) {
   if (owner.empty() || expires_at == WallTime{}) return WallTime::min();
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(skew);
   // An absurd expiry (somebody wrote 9223372036854775807) must not wrap around into "long ago".
   return expires_at > WallTime::max() - wait ? WallTime::max() : expires_at + wait;
+}
+
+Condition fence(const WorkerId& owner, Epoch epoch) {
+  return Condition::equals(attribute::owner, owner.value) && Condition::equals(attribute::epoch, epoch.value);
 }
 
 Update render(const LeaseWrite& write, const WorkerId& owner) {

@@ -37,6 +37,7 @@ class LeaseTable {
     const auto found = rows_.find(key);
     return found == rows_.end() ? nullptr : &found->second;
   }
+  [[nodiscard]] const std::map<std::string, Row, std::less<>>& rows() const { return rows_; }
   [[nodiscard]] Row& row(std::string_view key) { return rows_.find(key)->second; }
   void erase(std::string_view key) { rows_.erase(rows_.find(key)); }
 

@@ -1,0 +1,81 @@
+#include "core/coord/counter.hpp"
+
+#include <algorithm>
+
+#include "core/coord/names.hpp"
+#include "core/number.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+std::string counter_key(std::string_view key) {
+  return std::string(coord::counter_prefix) + std::string(key);
+}
+
+}  // namespace
+
+std::string operation_key(std::string_view scope, std::string_view op_id) {
+  return std::string(coord::operation_prefix) + std::string(scope) + "#" + std::string(op_id);
+}
+
+std::vector<Change> remembered(WallTime now, Duration remember) {
+  const auto until = std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch() + remember);
+  return {Change::set(attribute::desired_state, state::removed),  // what is REMOVED is swept after its tombstone
+          Change::set(attribute::expires_at, std::int64_t{0}),
+          Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()})};
+}
+
+Add::Add(AddOptions options, Instant deadline, Random& random)
+    : RowProcedure(std::vector{counter_key(options.key), operation_key(counter_key(options.key), options.op_id)},
+                   deadline, random),
+      options_(std::move(options)) {
+  HOLDFAST_ASSERT(!options_.op_id.empty(), "an operation has an id");
+}
+
+Add::Plan Add::plan(Now now) {
+  const Row* counter = find(keys()[0]);
+  const Row* operation = find(keys()[1]);
+  const std::int64_t value = counter == nullptr ? 0 : counter->number(coord::value);
+  if (operation != nullptr) {
+    if (operation->number(coord::delta) != options_.delta) {
+      return Failure{Failure::Kind::mismatch,
+                     Error(Code::usage, "The operation " + options_.op_id + " was used before to add " +
+                                            std::to_string(operation->number(coord::delta)) + ", not " +
+                                            std::to_string(options_.delta) + ".")};
+    }
+    return Added{value, operation->text(attribute::attempt) != attempt().to_string()};
+  }
+  if (was_applied()) return Added{sum_, false};  // the rows were not told, but they are there
+  if (counter != nullptr && counter->find(coord::value) != nullptr &&
+      counter->find(coord::value)->as_int() == nullptr) {
+    return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The counter " + options_.key + " holds " +
+                                                                     describe(*counter->find(coord::value)) + ".")};
+  }
+  if (__builtin_add_overflow(value, options_.delta, &sum_)) {
+    return Failure{Failure::Kind::refused,
+                   Error(Code::exhausted, "The counter " + options_.key + " is " + std::to_string(value) + "; " +
+                                              std::to_string(options_.delta) + " more does not fit into 64 bits.")};
+  }
+  Condition allowed;
+  std::int64_t needed = 0;
+  if (options_.floor && options_.delta < 0) {
+    if (sum_ < *options_.floor || __builtin_sub_overflow(*options_.floor, options_.delta, &needed)) {
+      return Failure{Failure::Kind::refused,
+                     Error(Code::exhausted, "The counter " + options_.key + " is " + std::to_string(value) + "; " +
+                                                std::to_string(options_.delta) + " would take it below " +
+                                                std::to_string(*options_.floor) + ".")};
+    }
+    // Others may subtract meanwhile, as long as enough is left for us; a counter that is not there is 0.
+    allowed = Condition::is(coord::value, Condition::Compare::greater_equal, needed);
+    if (counter == nullptr) allowed = Condition::row_missing();
+  }
+  std::vector<Change> note = remembered(now.wall, options_.remember);
+  note.push_back(Change::set(coord::delta, options_.delta));
+  note.push_back(Change::set(attribute::attempt, attempt().to_string()));
+  return std::vector{Update{keys()[0], {Change::add(coord::value, options_.delta)}, std::move(allowed)},
+                     Update{keys()[1], std::move(note), Condition::row_missing()}};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/coord/row_procedure.hpp"
+
+namespace holdfast {
+
+struct AddOptions {
+  std::string key;
+  std::int64_t delta = 0;
+  /// Names this operation: repeated with the same id, from anywhere, it counts once (F29). Not empty.
+  std::string op_id;
+  /// The value never goes below this by a subtraction; nothing: no limit.
+  std::optional<std::int64_t> floor;
+  /// How long the operation's id is remembered, at least.
+  Duration remember = std::chrono::hours(24);
+};
+
+struct Added {
+  std::int64_t value = 0;   ///< of the counter; after a repeat, as it is now
+  bool was_repeat = false;  ///< the operation had been carried out before
+};
+
+/// Adds to a counter, once for each operation id: a transaction over the counter and a row for the operation, so it
+/// needs a store with transactions. A refused one (below the floor) leaves no trace, and may be tried again.
+class Add final : public RowProcedure<Added> {
+ public:
+  Add(AddOptions options, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const AddOptions options_;
+  std::int64_t sum_ = 0;  // as the latest write has it, if nobody else adds
+};
+
+/// How an operation id is kept, for everything that is to happen once: its row, and the time for which it stands.
+[[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
+[[nodiscard]] std::vector<Change> remembered(WallTime now, Duration remember);
+
+}  // namespace holdfast

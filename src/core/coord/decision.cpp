@@ -1,0 +1,44 @@
+#include "core/coord/decision.hpp"
+
+#include "core/coord/names.hpp"
+
+namespace holdfast {
+
+Decide::Decide(std::string_view key, Value proposal, std::string proposer, Instant deadline, Random& random)
+    : RowProcedure(row_key(key), deadline, random), proposal_(std::move(proposal)), proposer_(std::move(proposer)) {}
+
+std::string Decide::row_key(std::string_view key) {
+  return std::string(coord::decision_prefix) + std::string(key);
+}
+
+Decide::Plan Decide::plan(Now now) {
+  const Row* row = find(key());
+  if (row == nullptr) {
+    return std::vector{Update{key(),
+                              {Change::set(coord::value, proposal_), Change::set(coord::proposer, proposer_),
+                               Change::set(coord::decided_at, now.wall.time_since_epoch().count()),
+                               Change::set(attribute::attempt, attempt().to_string())},
+                              Condition::row_missing()}};
+  }
+  std::optional<Decided> decided = decided_in(*row);
+  if (!decided) {
+    return Failure{Failure::Kind::rejected,
+                   Error(Code::corrupt, "The row " + key() +
+                                            " is there, but holds no decision. Was it written by "
+                                            "something else? Choose another key, or mend the row.")};
+  }
+  decided->was_ours = row->text(attribute::attempt) == attempt().to_string();
+  return *std::move(decided);
+}
+
+std::optional<Decided> decided_in(const Row& row) {
+  const Value* value = row.find(coord::value);
+  if (value == nullptr) return std::nullopt;
+  Decided decided;
+  decided.value = *value;
+  decided.proposer = row.text(coord::proposer);
+  decided.at = WallTime(std::chrono::milliseconds(row.number(coord::decided_at)));
+  return decided;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+
+#include "core/coord/row_procedure.hpp"
+
+namespace holdfast {
+
+/// What was decided, once and for ever.
+struct Decided {
+  Value value;
+  std::string proposer;   ///< who proposed it
+  WallTime at{};          ///< by the proposer's clock
+  bool was_ours = false;  ///< this very call's proposal, whichever of its tries it was
+};
+
+/// The first proposal wins, and stays. One write at most, none where it is decided already. Linearizable: who is told
+/// a value is told what everybody is told.
+class Decide final : public RowProcedure<Decided> {
+ public:
+  Decide(std::string_view key, Value proposal, std::string proposer, Instant deadline, Random& random);
+
+  /// The row that a decision is kept in. It is never removed.
+  [[nodiscard]] static std::string row_key(std::string_view key);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const Value proposal_;
+  const std::string proposer_;
+};
+
+/// What is decided in this row; nothing where it is damaged.
+[[nodiscard]] std::optional<Decided> decided_in(const Row& row);
+
+}  // namespace holdfast

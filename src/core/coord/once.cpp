@@ -1,0 +1,90 @@
+#include "core/coord/once.hpp"
+
+#include <algorithm>
+
+#include "core/coord/names.hpp"
+#include "core/coord/task.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// F24: the one place that compares fingerprints, for every path through the plan.
+bool is_mismatch(const Row& row, const std::string& fingerprint) {
+  const std::string_view there = row.text(coord::fingerprint);
+  return !fingerprint.empty() && !there.empty() && there != fingerprint;
+}
+
+/// Kept results end at their retention, whether or not the table has swept them yet.
+bool is_past_retention(const Row& row, WallTime now) {
+  const Value* until = row.find(attribute::tombstone_expires_at);
+  return until != nullptr && until->as_int() != nullptr &&
+         WallTime(std::chrono::seconds(std::min<std::int64_t>(*until->as_int(), INT32_MAX))) <= now;
+}
+
+}  // namespace
+
+LookOnce::LookOnce(OnceOptions options, Random& random)
+    : RowProcedure(row_key(options.key), options.deadline, random), options_(std::move(options)) {}
+
+std::string LookOnce::row_key(std::string_view key) {
+  return std::string(coord::once_prefix) + std::string(key);
+}
+
+std::vector<Change> LookOnce::claim_changes(const OnceOptions& options) {
+  // What an earlier run left, past its retention, goes.
+  return {Change::set(coord::fingerprint, options.fingerprint), Change::remove(coord::result),
+          Change::remove(coord::succeeded), Change::remove(coord::completed_at),
+          Change::remove(attribute::tombstone_expires_at)};
+}
+
+std::vector<Change> LookOnce::result_changes(const OnceResult& result, Duration retention, WallTime now) {
+  HOLDFAST_ASSERT(result.content.size() <= OnceResult::most, "looked at by who has the result");
+  const auto until = std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch() + retention);
+  return {Change::set(coord::result, result.content), Change::set(coord::succeeded, result.succeeded),
+          Change::set(coord::completed_at, std::int64_t{result.at.time_since_epoch().count()}),
+          // Stores sweep what is REMOVED and past its tombstone; until then it answers.
+          Change::set(attribute::desired_state, state::removed),
+          Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()})};
+}
+
+LookOnce::Plan LookOnce::plan(Now now) {
+  const Row* row = find(key());
+  Ended<Candidate> candidate = lease_in(key(), row);
+  if (!candidate) return candidate.error();
+  if (row == nullptr) return OnceFree{*std::move(candidate)};
+  const std::optional<OnceResult> result = once_result_in(*row);
+  const bool is_over = result && is_past_retention(*row, now.wall);
+  if (!is_over && is_mismatch(*row, options_.fingerprint)) {
+    return Failure{Failure::Kind::mismatch, Error(Code::usage, "The key " + options_.key +
+                                                                   " was used before with another input. Use another "
+                                                                   "key for another input.")};
+  }
+  if (is_over) return OnceFree{*std::move(candidate)};
+  if (result) return OnceDone{*result, candidate->epoch};
+  if (candidate->owner.empty()) return OnceFree{*std::move(candidate)};  // given back, to be run again
+  if (now.wall < claimable_from(*candidate, options_.skew)) {
+    return std::visit([](auto step) -> Plan { return step; },
+                      wait_for_holder(*candidate, options_.skew, options_.wait_until, now, random()));
+  }
+  if (options_.abandoned == OnceOptions::Abandoned::hold) {
+    return OnceHeld{candidate->owner, candidate->epoch, candidate->expires_at};
+  }
+  return OnceFree{*std::move(candidate), true};
+}
+
+std::optional<OnceResult> once_result_in(const Row& row) {
+  const Value* content = row.find(coord::result);
+  if (content == nullptr || content->as_string() == nullptr) return std::nullopt;
+  OnceResult result;
+  result.content = *content->as_string();
+  const Value* succeeded = row.find(coord::succeeded);
+  result.succeeded = succeeded == nullptr || succeeded->as_bool() == nullptr || *succeeded->as_bool();
+  result.at = WallTime(milliseconds(row.number(coord::completed_at)));
+  return result;
+}
+
+}  // namespace holdfast

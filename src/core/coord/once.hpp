@@ -1,0 +1,78 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/coord/row_procedure.hpp"
+#include "core/lease_write.hpp"
+
+namespace holdfast {
+
+/// What a run under `once` left behind: what later callers are given.
+struct OnceResult {
+  bool succeeded = true;  ///< false: it failed for good, and is not to be run again
+  std::string content;    ///< at most OnceResult::most bytes
+  WallTime at{};          ///< by the clock of who ran it
+
+  /// What fits into a row of DynamoDB (400 KB with everything else in it), base64 included where it is needed.
+  static constexpr std::size_t most = 350'000;
+};
+
+struct OnceOptions {
+  std::string key;
+  /// Of the input: the same key with another one is a mismatch. Hexadecimal SHA-256 by convention; empty: not
+  /// checked.
+  std::string fingerprint;
+  enum class Abandoned {
+    rerun,      ///< who ran it is gone without a result: run it again
+    hold,       ///< refuse, until somebody decides (for money)
+    reconcile,  ///< claim it, and have the caller find out what became of it
+  };
+  Abandoned abandoned = Abandoned::rerun;
+  Duration skew{};
+  Instant wait_until{};  ///< how long somebody else's run is waited for; in the past: not at all
+  Instant deadline{};    ///< how long the store is waited for
+};
+
+/// Nobody has run it yet (or who did is gone): claim the lease, with the changes of claim_changes(), and run.
+struct OnceFree {
+  Candidate candidate;
+  bool was_abandoned = false;  ///< somebody began and left no result
+};
+/// It has been run, under this epoch.
+struct OnceDone {
+  OnceResult result;
+  Epoch epoch;
+};
+/// Somebody began, left no result, and OnceOptions::Abandoned::hold says that this is for a person to decide.
+struct OnceHeld {
+  std::string owner;
+  Epoch epoch;
+  WallTime expired_at{};
+};
+using OnceLook = std::variant<OnceFree, OnceDone, OnceHeld>;
+
+/// Looks at what became of a key: reads only. Running it takes two writes, the claim and the result, which are the
+/// Keeper's claim and release with changes of their own.
+class LookOnce final : public RowProcedure<OnceLook> {
+ public:
+  LookOnce(OnceOptions options, Random& random);
+
+  [[nodiscard]] static std::string row_key(std::string_view key);
+  /// What goes with the claim.
+  [[nodiscard]] static std::vector<Change> claim_changes(const OnceOptions& options);
+  /// What goes with the release, in one write under the epoch, so that nobody's result is ever overwritten (F23): the
+  /// result, kept for `retention` at least.
+  [[nodiscard]] static std::vector<Change> result_changes(const OnceResult& result, Duration retention, WallTime now);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const OnceOptions options_;
+};
+
+/// The result in this row, if there is one.
+[[nodiscard]] std::optional<OnceResult> once_result_in(const Row& row);
+
+}  // namespace holdfast

@@ -1,0 +1,360 @@
+#include "core/coord/queue.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "core/coord/counter.hpp"
+#include "core/coord/names.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+Value number(WallTime time) {
+  return Value(std::int64_t{time.time_since_epoch().count()});
+}
+
+std::string empty_state(std::string_view queue) {
+  return std::string(coord::queue_prefix) + std::string(queue) + "#EMPTY";
+}
+
+std::string dedup_key(std::string_view queue, std::string_view id) {
+  return std::string(coord::dedup_prefix) + std::string(queue) + "#" + std::string(id);
+}
+
+Failure damaged(std::string_view key) {
+  return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + std::string(key) + " is damaged.")};
+}
+
+/// A consumer that comes too late, whatever it wants (F31). `in_doubt`: an earlier try of the same may have been in
+/// time.
+Failure no_longer(const Receipt& receipt, bool in_doubt) {
+  return {in_doubt ? Failure::Kind::unknown : Failure::Kind::refused,
+          Error(Code::unavailable, "The group " + receipt.group + " of " + receipt.queue +
+                                       " is no longer leased under epoch " + std::to_string(receipt.epoch.value) +
+                                       ": its lease ran out, or it was given back" +
+                                       (in_doubt ? ", perhaps by this very request." : "."))};
+}
+
+/// The lease of the receipt, and the group as it was seen: whether it becomes empty depends on both ends, and a late
+/// duplicate of an earlier acknowledgement must not bring back what was acknowledged since.
+Condition held_as_seen(const Receipt& receipt, const Group& group) {
+  return fence(receipt.owner, receipt.epoch) && Condition::equals(coord::head, group.head) &&
+         Condition::equals(coord::tail, group.tail);
+}
+
+/// The group without its lease, due at `due` if there is something left in it.
+void give_back(const Group& group, std::int64_t head, WallTime due, std::vector<Change>& changes) {
+  const bool is_empty = head > group.tail;
+  changes.push_back(Change::remove(attribute::owner));
+  changes.push_back(
+      Change::set(attribute::desired_state, is_empty ? empty_state(group.queue) : ready_state(group.queue)));
+  changes.push_back(Change::set(attribute::expires_at, is_empty ? number(WallTime{}) : number(due)));
+}
+
+Update new_message(std::string_view queue, std::string_view group, const Message& message, Duration retention,
+                   Now now) {
+  Update update{message_key(queue, group, message.seq), remembered(now.wall, retention), Condition::row_missing()};
+  update.changes.push_back(Change::set(coord::seq, message.seq));
+  update.changes.push_back(Change::set(coord::body, message.body));
+  update.changes.push_back(Change::set(coord::dedup_id, message.dedup_id));
+  update.changes.push_back(Change::set(coord::sent_at, number(message.sent_at)));
+  update.changes.push_back(Change::set(coord::deliver_at, number(message.deliver_at)));
+  return update;
+}
+
+/// One message more at the end of a group, which may not be there yet.
+Update longer_group(const Row* row, const Group& group, std::int64_t seq, WallTime deliver_at) {
+  Update update;
+  update.key = group_key(group.queue, group.group);
+  // Also in the state that was seen: one that becomes empty meanwhile is to be woken up.
+  update.condition = row == nullptr
+                         ? Condition::row_missing()
+                         : Condition::equals(coord::tail, group.tail) &&
+                               Condition::equals(attribute::desired_state, row->text(attribute::desired_state));
+  update.changes = {Change::set(coord::tail, seq)};
+  if (row == nullptr) {
+    update.changes.push_back(Change::set(coord::queue, group.queue));
+    update.changes.push_back(Change::set(coord::group, group.group));
+    update.changes.push_back(Change::set(coord::head, group.head));
+  }
+  if (group.state == Group::State::empty) {  // it wakes up
+    update.changes.push_back(Change::set(attribute::desired_state, ready_state(group.queue)));
+    update.changes.push_back(Change::set(attribute::expires_at, number(deliver_at)));
+  }
+  return update;
+}
+
+}  // namespace
+
+// ---- Rows ----
+
+std::string group_key(std::string_view queue, std::string_view group) {
+  return std::string(coord::queue_prefix) + std::string(queue) + "#" + std::string(group);
+}
+
+std::string message_key(std::string_view queue, std::string_view group, std::int64_t seq) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%020lld", static_cast<long long>(seq));
+  return std::string(coord::message_prefix) + std::string(queue) + "#" + std::string(group) + "#" + digits;
+}
+
+std::string ready_state(std::string_view queue) {
+  return std::string(coord::queue_prefix) + std::string(queue);
+}
+
+std::string parked_state(std::string_view queue) {
+  return std::string(coord::queue_prefix) + std::string(queue) + "#PARKED";
+}
+
+std::optional<Group> group_in(const Row& row) {
+  Group group;
+  group.queue = row.text(coord::queue);
+  group.group = row.text(coord::group);
+  if (group.queue.empty() || row.key != group_key(group.queue, group.group) || damage_of(row)) return std::nullopt;
+  const std::string_view state = row.text(attribute::desired_state);
+  if (state == ready_state(group.queue)) {
+    group.state = Group::State::ready;
+  } else if (state == parked_state(group.queue)) {
+    group.state = Group::State::parked;
+  } else if (state != empty_state(group.queue)) {
+    return std::nullopt;
+  }
+  group.head = row.number(coord::head, -1);
+  group.tail = row.number(coord::tail, -1);
+  if (group.head < 1 || group.tail < group.head - 1) return std::nullopt;
+  group.receives = row.number(coord::receives);
+  group.owner = row.text(attribute::owner);
+  group.epoch = {row.number(attribute::epoch)};
+  group.due = WallTime(milliseconds(row.number(attribute::expires_at)));
+  group.parked_because = row.text(coord::parked_because);
+  return group;
+}
+
+std::optional<Message> message_in(const Row& row) {
+  Message message;
+  message.seq = row.number(coord::seq);
+  const Value* body = row.find(coord::body);
+  if (message.seq < 1 || body == nullptr || body->as_string() == nullptr) return std::nullopt;
+  message.body = *body->as_string();
+  message.dedup_id = row.text(coord::dedup_id);
+  message.sent_at = WallTime(milliseconds(row.number(coord::sent_at)));
+  message.deliver_at = WallTime(milliseconds(row.number(coord::deliver_at)));
+  return message;
+}
+
+// ---- Sending ----
+
+namespace {
+
+/// Where the sender gives none, an id of its own: then at least its own tries are one.
+SendOptions with_dedup_id(SendOptions options, Random& random) {
+  if (options.dedup_id.empty()) options.dedup_id = random.attempt().to_string();
+  return options;
+}
+
+}  // namespace
+
+Send::Send(SendOptions options, Instant deadline, Random& random)
+    : Send(with_dedup_id(std::move(options), random), deadline, random, Prepared{}) {}
+
+Send::Send(SendOptions options, Instant deadline, Random& random, Prepared)
+    : RowProcedure(std::vector{group_key(options.queue, options.group), dedup_key(options.queue, options.dedup_id)},
+                   deadline, random),
+      options_(std::move(options)) {
+  HOLDFAST_ASSERT(options_.body.size() <= SendOptions::body_most, "looked at by who was given it");
+}
+
+Send::Plan Send::plan(Now now) {
+  if (was_applied()) return Sent{seq_, false};
+  const Row* row = find(keys()[0]);
+  const Row* sent = find(keys()[1]);
+  if (sent != nullptr) {
+    const bool is_ours = sent->text(attribute::attempt) == attempt().to_string();
+    const auto age = now.wall - WallTime(milliseconds(sent->number(coord::sent_at)));
+    if (is_ours || age < options_.dedup_window) return Sent{sent->number(coord::seq), !is_ours};
+  }
+  Group group;
+  group.queue = options_.queue;
+  group.group = options_.group;
+  if (row != nullptr) {
+    const std::optional<Group> there = group_in(*row);
+    if (!there) return damaged(row->key);
+    group = *there;
+  }
+  seq_ = group.tail + 1;
+  const WallTime deliver_at = now.wall + std::chrono::ceil<milliseconds>(options_.delay);
+  std::vector<Change> note = remembered(now.wall, options_.dedup_window);
+  note.push_back(Change::set(coord::seq, seq_));
+  note.push_back(Change::set(coord::sent_at, number(now.wall)));
+  note.push_back(Change::set(attribute::attempt, attempt().to_string()));
+  Condition unused =
+      sent == nullptr ? Condition::row_missing() : Condition::equals(coord::sent_at, sent->number(coord::sent_at));
+  return std::vector{
+      longer_group(row, group, seq_, deliver_at),
+      new_message(options_.queue, options_.group, {seq_, options_.body, options_.dedup_id, now.wall, deliver_at},
+                  options_.retention, now),
+      Update{keys()[1], std::move(note), std::move(unused)}};
+}
+
+// ---- What a consumer does with what it was given ----
+
+Settle::Settle(Receipt receipt, Settlement settlement, Instant deadline, Random& random)
+    : RowProcedure(group_key(receipt.queue, receipt.group), deadline, random),
+      receipt_(std::move(receipt)),
+      settlement_(std::move(settlement)) {}
+
+Settle::Plan Settle::plan(Now now) {
+  const Row* row = find(key());
+  const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
+  if (row != nullptr && !group) return damaged(key());
+  if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
+  if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
+    return no_longer(receipt_, in_doubt());
+
+  const bool acks = settlement_.kind == Settlement::Kind::ack;
+  const std::int64_t head = acks ? receipt_.first + settlement_.count : group->head;
+  if (acks && head <= group->head && settlement_.count > 0) {
+    return Settled{group->size(), group->due};  // acknowledged before: nothing is left to do
+  }
+  if (head > receipt_.last + 1) {
+    return Failure{Failure::Kind::rejected,
+                   Error(Code::usage, "The receipt is for " + std::to_string(receipt_.last - receipt_.first + 1) +
+                                          " messages: more cannot be acknowledged.")};
+  }
+  Update update{key(), {Change::set(attribute::attempt, attempt().to_string())}, held_as_seen(receipt_, *group)};
+  switch (settlement_.kind) {
+    case Settlement::Kind::ack:
+      update.changes.push_back(Change::set(coord::head, head));
+      update.changes.push_back(Change::set(coord::receives, std::int64_t{0}));
+      if (head > receipt_.last) give_back(*group, head, now.wall, update.changes);
+      break;
+    case Settlement::Kind::nack:
+      give_back(*group, head, now.wall + std::chrono::ceil<milliseconds>(settlement_.delay), update.changes);
+      break;
+    case Settlement::Kind::extend: {
+      const WallTime until = now.wall + std::chrono::ceil<milliseconds>(settlement_.visibility);
+      if (until <= group->due) return Settled{group->size(), group->due};
+      // Nor does a late duplicate take back what a later one has promised.
+      update.condition = std::move(update.condition) &&
+                         Condition::is(attribute::expires_at, Condition::Compare::less_equal, number(until));
+      update.changes.push_back(Change::set(attribute::expires_at, number(until)));
+      break;
+    }
+    case Settlement::Kind::park:
+      update.changes.push_back(Change::remove(attribute::owner));
+      update.changes.push_back(Change::set(attribute::desired_state, parked_state(receipt_.queue)));
+      update.changes.push_back(Change::set(attribute::expires_at, number(now.wall)));
+      update.changes.push_back(Change::set(coord::parked_because, settlement_.reason));
+      break;
+  }
+  return std::vector{std::move(update)};
+}
+
+MoveAway::MoveAway(Receipt receipt, std::string to_queue, Instant deadline, Random& random)
+    : RowProcedure(
+          std::vector{group_key(receipt.queue, receipt.group),
+                      message_key(receipt.queue, receipt.group, receipt.first), group_key(to_queue, receipt.group)},
+          deadline, random),
+      receipt_(std::move(receipt)),
+      to_queue_(std::move(to_queue)) {
+  HOLDFAST_ASSERT(to_queue_ != receipt_.queue, "looked at by who was given them");
+}
+
+MoveAway::Plan MoveAway::plan(Now now) {
+  const Row* row = find(keys()[0]);
+  if (was_applied() && row == nullptr) return Settled{};
+  const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
+  if (row != nullptr && !group) return damaged(row->key);
+  if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
+  if (was_applied()) return Settled{};
+  if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
+    return no_longer(receipt_, in_doubt());
+  if (group->head > receipt_.first) return Settled{group->size(), group->due};
+
+  Update from{keys()[0],
+              {Change::set(attribute::attempt, attempt().to_string()), Change::set(coord::head, group->head + 1),
+               Change::set(coord::receives, std::int64_t{0})},
+              held_as_seen(receipt_, *group)};
+  if (group->head == receipt_.last) give_back(*group, group->head + 1, now.wall, from.changes);
+  std::vector<Update> updates{std::move(from)};
+  const Row* message_row = find(keys()[1]);
+  std::optional<Message> message = message_row == nullptr ? std::nullopt : message_in(*message_row);
+  if (!message) return updates;  // past its retention: there is nothing to move
+
+  const Row* to_row = find(keys()[2]);
+  Group to;
+  to.queue = to_queue_;
+  to.group = receipt_.group;
+  if (to_row != nullptr) {
+    const std::optional<Group> there = group_in(*to_row);
+    if (!there) return damaged(to_row->key);
+    to = *there;
+  }
+  message->seq = to.tail + 1;
+  message->deliver_at = now.wall;
+  updates.push_back(longer_group(to_row, to, message->seq, now.wall));
+  updates.push_back(new_message(to_queue_, receipt_.group, *message, SendOptions{}.retention, now));
+  return updates;
+}
+
+Redrive::Redrive(std::string_view queue, std::string_view group, bool skip, Instant deadline, Random& random)
+    : RowProcedure(group_key(queue, group), deadline, random), skip_(skip) {}
+
+Redrive::Plan Redrive::plan(Now now) {
+  const Row* row = find(key());
+  const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
+  if (row != nullptr && !group) return damaged(key());
+  if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
+  if (!group || group->state != Group::State::parked) {
+    // In doubt: it may have gone on, and even have been parked and released again since.
+    return Failure{in_doubt() ? Failure::Kind::unknown : Failure::Kind::refused,
+                   Error(Code::not_found, "The row " + key() + " is no parked group.")};
+  }
+  const std::int64_t head = group->head + (skip_ && group->head <= group->tail ? 1 : 0);
+  Update update{key(),
+                {Change::set(attribute::attempt, attempt().to_string()), Change::set(coord::head, head),
+                 Change::set(coord::receives, std::int64_t{0}), Change::remove(coord::parked_because)},
+                // The epoch: it may have been parked again since.
+                Condition::equals(attribute::desired_state, parked_state(group->queue)) &&
+                    Condition::equals(attribute::epoch, group->epoch.value) &&
+                    Condition::equals(coord::tail, group->tail)};
+  give_back(*group, head, now.wall, update.changes);
+  return std::vector{std::move(update)};
+}
+
+// ---- Receipts ----
+
+std::string Receipt::to_string() const {
+  // The names may hold anything: their lengths go before them.
+  return std::to_string(epoch.value) + "." + std::to_string(first) + "." + std::to_string(last) + "." +
+         std::to_string(queue.size()) + "." + std::to_string(group.size()) + "." + queue + group + owner.value;
+}
+
+std::optional<Receipt> Receipt::from_string(std::string_view text) {
+  std::int64_t numbers[5];
+  for (std::int64_t& each : numbers) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), each);
+    if (error != std::errc() || end == text.data() + text.size() || *end != '.') return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  }
+  const auto [epoch, first, last, queue_size, group_size] = numbers;
+  if (epoch < 1 || first < 1 || last < first - 1 || queue_size < 1 || group_size < 1) return std::nullopt;
+  if (queue_size > 1024 || group_size > 1024) return std::nullopt;
+  const auto names = static_cast<std::size_t>(queue_size + group_size);
+  if (text.size() <= names) return std::nullopt;
+  Receipt receipt;
+  receipt.queue = text.substr(0, static_cast<std::size_t>(queue_size));
+  receipt.group = text.substr(static_cast<std::size_t>(queue_size), static_cast<std::size_t>(group_size));
+  receipt.owner = WorkerId(std::string(text.substr(names)));
+  receipt.epoch = {epoch};
+  receipt.first = first;
+  receipt.last = last;
+  return receipt;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,218 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/coord/row_procedure.hpp"
+#include "core/lease_write.hpp"
+
+namespace holdfast {
+
+// An ordered queue: groups, each in strict order. A group is one row, with the sequence numbers of its first message
+// that is not acknowledged (`head`) and of its last (`tail`); it is leased as a whole, so that no two consumers hold
+// parts of it at once (F31). Each message is a row of its own. Which groups have something to give is found through
+// the index: a group is due at once, when its first message is (delays), or when the lease on it has run out.
+
+struct Message {
+  std::int64_t seq = 0;  ///< in its group, from 1 without a hole
+  std::string body;
+  std::string dedup_id;
+  WallTime sent_at{};
+  WallTime deliver_at{};
+};
+
+/// Proof that a consumer was given part of a group: what the other calls are made with. Plain data, so that it can be
+/// handed to another process.
+struct Receipt {
+  std::string queue, group;
+  WorkerId owner;
+  Epoch epoch;
+  std::int64_t first = 0;  ///< sequence numbers
+  std::int64_t last = 0;
+
+  /// One line of printable characters, and back; nothing where it is no receipt.
+  [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] static std::optional<Receipt> from_string(std::string_view text);
+};
+
+/// What is in a group's row.
+struct Group {
+  enum class State {
+    ready,  ///< has messages, or is leased
+    empty,
+    parked,  ///< set aside, until it is released by hand
+  };
+  State state = State::empty;
+  std::string queue, group;
+  std::int64_t head = 1;
+  std::int64_t tail = 0;
+  std::int64_t receives = 0;  ///< how often the message at the head was given out
+  std::string owner;
+  Epoch epoch;
+  WallTime due{};  ///< the lease's expiry while it is leased
+  std::string parked_because;
+
+  [[nodiscard]] std::int64_t size() const { return tail - head + 1; }
+};
+/// Nothing where the row is damaged, or no group's.
+[[nodiscard]] std::optional<Group> group_in(const Row& row);
+[[nodiscard]] std::string group_key(std::string_view queue, std::string_view group);
+[[nodiscard]] std::string message_key(std::string_view queue, std::string_view group, std::int64_t seq);
+/// The state under which the index finds groups that are, or will be, due.
+[[nodiscard]] std::string ready_state(std::string_view queue);
+[[nodiscard]] std::string parked_state(std::string_view queue);
+[[nodiscard]] std::optional<Message> message_in(const Row& row);
+
+// ---- Sending ----
+
+struct SendOptions {
+  std::string queue, group;
+  std::string body;      ///< at most 350,000 bytes
+  std::string dedup_id;  ///< sent again with the same id within the window: nothing happens. Empty: none
+  Duration delay{};      ///< not given out earlier, nor what comes after it in its group
+  Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message
+  Duration retention = std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long
+
+  static constexpr std::size_t body_most = 350'000;
+};
+struct Sent {
+  std::int64_t seq = 0;
+  bool was_duplicate = false;  ///< of one that was sent before with this id; `seq` is that one's
+};
+/// One transaction: the group's tail, the message, its id. It needs a store with transactions.
+class Send final : public RowProcedure<Sent> {
+ public:
+  Send(SendOptions options, Instant deadline, Random& random);
+
+ private:
+  struct Prepared {};
+  Send(SendOptions options, Instant deadline, Random& random, Prepared);
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const SendOptions options_;
+  std::int64_t seq_ = 0;  // as the latest write has it
+};
+
+// ---- Receiving ----
+
+struct ReceiveOptions {
+  std::string queue;
+  std::size_t max = 10;                            ///< 1 to 100 messages
+  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long; extend() for more
+  Duration skew = std::chrono::seconds(1);
+  /// A message that was given out this often without being acknowledged is poison; nothing: there is no poison.
+  std::optional<std::int64_t> receives_most;
+  Instant wait_until{};  ///< for something to come; in the past: not at all
+};
+struct Batch {
+  Receipt receipt;
+  std::vector<Message> messages;  ///< contiguous, in order; none where `is_poison`, or where all are past
+                                  ///< their retention: to be acknowledged all the same
+  std::int64_t receives = 0;      ///< of the first, this time included
+  Instant until{};                ///< to be acknowledged by then (S4: counted from before the claim)
+  bool is_poison = false;         ///< the group is leased, and its first message is to be parked or moved away
+};
+/// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none.
+class Receive final : public Procedure {
+ public:
+  Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random);
+
+  [[nodiscard]] std::optional<Ask> next(Now now) override;
+  void on(Answer answer, Now now) override;
+  [[nodiscard]] Instant deadline() const override { return tries_.deadline(); }
+  [[nodiscard]] const std::optional<Ended<std::optional<Batch>>>& result() const { return result_; }
+
+ private:
+  enum class Step { look, read_group, claim, read_messages, give_back };
+  /// A group that is to be leased, or is: as it was seen latest.
+  struct Chosen {
+    Row row;
+    Group group;
+    std::optional<Instant> first_try;  // to claim it in this state
+    Instant latest_try{};
+  };
+
+  void looked(Answer answer, Now now);
+  void saw_group(const Row* row, Now now);
+  void claimed(const Row& row, Instant sent_at);
+  void got_messages(const Answer& answer, Now now);
+  [[nodiscard]] Update claim(Now now);
+  [[nodiscard]] Update give_back() const;
+  [[nodiscard]] std::int64_t last_asked() const;
+  void look_on(Now now);
+  void look_again(Now now);
+  void end(Ended<std::optional<Batch>> result);
+
+  const ReceiveOptions options_;
+  const WorkerId owner_;
+  Random& random_;
+  const Attempt attempt_;
+  Tries tries_;
+  Step step_ = Step::look;
+  std::vector<std::string> due_;  // group keys that the look found, those to try last in front
+  std::string next_page_;         // of the look
+  Chosen chosen_;
+  Instant until_{};  // S4: of the belief
+  WallTime due_again_{};
+  std::optional<Instant> rest_until_;  // nothing was there
+  bool pausing_ = false;
+  std::optional<Ended<std::optional<Batch>>> result_;
+};
+
+// ---- What a consumer does with what it was given ----
+
+struct Settlement {
+  enum class Kind {
+    ack,     ///< the first `count` are done with; the rest stays leased
+    nack,    ///< give the group back; it is due again after `delay`
+    extend,  ///< lease it for `visibility` from now on
+    park,    ///< set the group aside, with all that is in it
+  };
+  Kind kind = Kind::ack;
+  std::int64_t count = 0;
+  Duration delay{};
+  Duration visibility{};
+  std::string reason;  ///< park: for people
+};
+struct Settled {
+  std::int64_t left = 0;  ///< messages in the group that are not acknowledged
+  WallTime expires_at{};  ///< extend, and ack of a part: of the lease
+};
+/// One conditional write under the receipt's owner and epoch: what a late consumer says is refused (S2).
+class Settle final : public RowProcedure<Settled> {
+ public:
+  Settle(Receipt receipt, Settlement settlement, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const Receipt receipt_;
+  const Settlement settlement_;
+};
+
+/// Moves the first message of the batch to another queue, under the same group's name, and goes on behind it: one
+/// transaction under the receipt's owner and epoch. The rest of the batch stays leased.
+class MoveAway final : public RowProcedure<Settled> {
+ public:
+  MoveAway(Receipt receipt, std::string to_queue, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const Receipt receipt_;
+  const std::string to_queue_;
+};
+
+/// Lets a parked group go on. `skip`: without its first message.
+class Redrive final : public RowProcedure<Settled> {
+ public:
+  Redrive(std::string_view queue, std::string_view group, bool skip, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const bool skip_;
+};
+
+}  // namespace holdfast

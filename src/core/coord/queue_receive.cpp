@@ -1,0 +1,227 @@
+// Finding a group that is due, leasing it, reading the first of its messages.
+#include <algorithm>
+#include <utility>
+
+#include "core/coord/names.hpp"
+#include "core/coord/queue.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t look_limit = 20;
+/// Between two looks where there is nothing: as AwaitTask's.
+constexpr Duration least_look = milliseconds(25);
+constexpr Duration most_look = std::chrono::seconds(1);
+
+}  // namespace
+
+Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random)
+    : options_(std::move(options)),
+      owner_(std::move(owner)),
+      random_(random),
+      attempt_(random.attempt()),
+      tries_(deadline, random) {
+  HOLDFAST_ASSERT(options_.max >= 1 && options_.max <= 100, "looked at by who was given it");
+}
+
+void Receive::end(Ended<std::optional<Batch>> result) {
+  result_ = std::move(result);
+}
+
+std::optional<Ask> Receive::next(Now now) {
+  if (result_) return std::nullopt;
+  if (now.instant >= deadline()) {
+    end(tl::unexpected(tries_.failure()));
+    return std::nullopt;
+  }
+  if (const Instant until = std::max(tries_.not_before(), rest_until_.value_or(Instant{})); now.instant < until) {
+    pausing_ = true;
+    return Pause{std::min(until, deadline()), rest_until_.has_value()};
+  }
+  rest_until_.reset();
+  switch (step_) {
+    case Step::look: {
+      QueryDue query;
+      query.state = ready_state(options_.queue);
+      query.before = now.wall;
+      query.limit = look_limit;
+      query.page = next_page_;
+      return LookDue{std::move(query)};
+    }
+    case Step::read_group:
+      return ReadRow{due_.back()};
+    case Step::claim:
+      return WriteRow{claim(now)};
+    case Step::read_messages: {
+      ReadRows read;
+      for (std::int64_t seq = chosen_.group.head; seq <= last_asked(); ++seq) {
+        read.keys.push_back(message_key(options_.queue, chosen_.group.group, seq));
+      }
+      return read;
+    }
+    case Step::give_back:
+      return WriteRow{give_back()};
+  }
+  return std::nullopt;
+}
+
+Update Receive::claim(Now now) {
+  chosen_.latest_try = now.instant;
+  if (!chosen_.first_try) chosen_.first_try = now.instant;
+  LeaseWrite write;
+  write.wanted = "";
+  write.key = chosen_.row.key;
+  write.attempt = attempt_;
+  write.epoch = {chosen_.group.epoch.value + 1};
+  write.expires_at = now.wall + std::chrono::ceil<milliseconds>(options_.visibility);
+  write.seen_owner = chosen_.group.owner;
+  write.seen_expires_at = chosen_.group.due;
+  write.free_before = now.wall - std::chrono::ceil<milliseconds>(options_.skew);
+  Update update = render(write, owner_);
+  std::erase_if(update.changes, [](const Change& each) { return each.attribute == attribute::desired_state; });
+  update.changes.push_back(Change::set(coord::receives, chosen_.group.receives + 1));
+  update.condition = std::move(update.condition) &&
+                     Condition::equals(attribute::desired_state, ready_state(options_.queue)) &&
+                     Condition::equals(coord::head, chosen_.group.head);
+  return update;
+}
+
+/// What cannot be given out yet is not kept leased, and was not received either.
+Update Receive::give_back() const {
+  return {chosen_.row.key,
+          {Change::remove(attribute::owner), Change::set(coord::receives, chosen_.group.receives - 1),
+           Change::set(attribute::expires_at, std::int64_t{due_again_.time_since_epoch().count()})},
+          fence(owner_, chosen_.group.epoch)};
+}
+
+std::int64_t Receive::last_asked() const {
+  return std::min(chosen_.group.tail, chosen_.group.head + static_cast<std::int64_t>(options_.max) - 1);
+}
+
+void Receive::on(Answer answer, Now now) {
+  if (std::exchange(pausing_, false)) {
+    rest_until_.reset();  // also where a change ended it early
+    return;
+  }
+  switch (answer.outcome) {
+    case Outcome::rejected:
+      return end(tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)}));
+    case Outcome::throttled:
+    case Outcome::unknown:
+      tries_.failed(std::move(answer.error), now);
+      if (step_ != Step::claim) return;
+      // Whether it was applied is in the row (S5).
+      if (answer.outcome == Outcome::unknown) tries_.leave_in_doubt();
+      step_ = Step::read_group;
+      return;
+    case Outcome::applied:
+    case Outcome::conflict:
+      break;
+  }
+  tries_.succeeded();
+  switch (step_) {
+    case Step::look:
+      return looked(std::move(answer), now);
+    case Step::claim:
+      if (answer.outcome == Outcome::applied) return claimed(*answer.row(), chosen_.latest_try);
+      step_ = Step::read_group;
+      return saw_group(answer.row(), now);
+    case Step::read_group:
+      return saw_group(answer.row(), now);
+    case Step::read_messages:
+      return got_messages(answer, now);
+    case Step::give_back:
+      return look_on(now);
+  }
+}
+
+void Receive::looked(Answer answer, Now now) {
+  next_page_ = std::move(answer.next);
+  due_.clear();
+  for (Row& row : answer.rows) due_.push_back(std::move(row.key));
+  // Consumers that look at the same moment begin with different groups.
+  for (std::size_t i = due_.size(); i > 1; --i) std::swap(due_[i - 1], due_[random_.below(i)]);
+  if (due_.empty()) return look_again(now);
+  step_ = Step::read_group;
+}
+
+/// Not this one: the next that was found.
+void Receive::look_on(Now now) {
+  due_.pop_back();
+  step_ = Step::read_group;
+  if (due_.empty()) look_again(now);
+}
+
+void Receive::look_again(Now now) {
+  step_ = Step::look;
+  if (!next_page_.empty()) return;
+  if (now.instant >= options_.wait_until) return end(std::optional<Batch>());
+  rest_until_ = std::min(now.instant + random_.between(least_look, most_look), options_.wait_until);
+}
+
+void Receive::saw_group(const Row* row, Now now) {
+  std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
+  if (!group) return look_on(now);
+  const bool is_chosen = chosen_.row.key == row->key && chosen_.first_try;
+  if (row->text(attribute::attempt) == attempt_.to_string() && group->owner == owner_.value && is_chosen &&
+      group->epoch.value == chosen_.group.epoch.value + 1) {
+    return claimed(*row, *chosen_.first_try);  // our own lost success: nothing tells which of our tries it was
+  }
+  const bool is_free = group->state == Group::State::ready && group->due <= now.wall &&
+                       (group->owner.empty() || claimable_from(group->owner, group->due, options_.skew) <= now.wall);
+  if (!is_free) return look_on(now);  // the index was late, or somebody was faster
+  const bool is_same = is_chosen && group->epoch == chosen_.group.epoch;
+  chosen_ = {*row, *std::move(group), is_same ? chosen_.first_try : std::nullopt};
+  step_ = Step::claim;
+}
+
+void Receive::claimed(const Row& row, Instant sent_at) {
+  chosen_ = {row, group_in(row).value()};
+  until_ = sent_at + options_.visibility;
+  const Group& group = chosen_.group;
+  if (options_.receives_most && group.receives > *options_.receives_most) {
+    Batch batch;
+    batch.receipt = {group.queue, group.group, owner_, group.epoch, group.head, group.head};
+    batch.receives = group.receives;
+    batch.until = until_;
+    batch.is_poison = true;
+    return end(std::optional(std::move(batch)));
+  }
+  step_ = Step::read_messages;
+}
+
+void Receive::got_messages(const Answer& answer, Now now) {
+  const Group& group = chosen_.group;
+  if (now.instant >= until_) return look_on(now);  // it took too long, and is no longer ours
+  Batch batch;
+  std::int64_t last = last_asked();
+  for (std::int64_t seq = group.head; seq <= last; ++seq) {
+    const auto row = std::ranges::find(answer.rows, message_key(options_.queue, group.group, seq), &Row::key);
+    if (row == answer.rows.end()) continue;  // past its retention
+    std::optional<Message> message = message_in(*row);
+    if (message && message->deliver_at <= now.wall) {
+      batch.messages.push_back(*std::move(message));
+      continue;
+    }
+    // What cannot be given out holds up what comes after it.
+    last = seq - 1;
+    if (seq > group.head) break;
+    if (!message) {
+      return end(tl::unexpected(
+          Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + row->key + " is damaged.")}));
+    }
+    due_again_ = message->deliver_at;
+    step_ = Step::give_back;
+    return;
+  }
+  batch.receipt = {group.queue, group.group, owner_, group.epoch, group.head, last};
+  batch.receives = group.receives;
+  batch.until = until_;
+  end(std::optional(std::move(batch)));
+}
+
+}  // namespace holdfast

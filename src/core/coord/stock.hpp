@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/coord/row_procedure.hpp"
+
+namespace holdfast {
+
+/// How many of what: by SKU (the name of an article), each at least 1.
+using Basket = std::map<std::string, std::int64_t>;
+
+/// A reservation is an operation: its id names it, and whatever is repeated happens once.
+struct Reservation {
+  enum class State {
+    held,       ///< the goods are set aside, until it expires
+    confirmed,  ///< they are gone for good
+    cancelled,  ///< they are back
+    expired,    ///< the same, because nobody confirmed in time
+  };
+  std::string id;
+  State state = State::held;
+  Basket basket;
+  WallTime expires_at{};
+  bool was_repeat = false;  ///< it had been made (confirmed, cancelled) before
+};
+[[nodiscard]] std::string_view to_string(Reservation::State state);
+/// What the row says; nothing where it is damaged.
+[[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
+
+struct ReserveOptions {
+  std::string id;
+  Basket basket;                                   ///< 1 to 99 SKUs, all or none
+  Duration ttl = std::chrono::minutes(15);         ///< not confirmed by then: the goods come back
+  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known after that, at least
+};
+
+/// Sets goods aside, all or none, never below zero: a transaction over the reservation and its SKUs, so it needs a
+/// store with transactions. Refused where one SKU has too few; that leaves no trace.
+class Reserve final : public RowProcedure<Reservation> {
+ public:
+  Reserve(ReserveOptions options, Instant deadline, Random& random);
+
+  [[nodiscard]] static std::string row_key(std::string_view id);
+  [[nodiscard]] static std::string stock_key(std::string_view sku);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const ReserveOptions options_;
+};
+
+/// Ends a reservation: confirmed, cancelled, or returned because it expired. Each once, whatever is repeated; what
+/// has ended in one way is refused in another. Confirming is refused from the expiry on, by this process's clock:
+/// whoever returns it waits for the skew besides.
+class EndReservation final : public RowProcedure<Reservation> {
+ public:
+  /// `basket` as the reservation's row says: a reservation is read first (or found through the index).
+  EndReservation(const Reservation& reservation, Reservation::State into, Duration skew, Instant deadline,
+                 Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const Reservation reservation_;
+  const Reservation::State into_;
+  const Duration skew_;
+};
+
+}  // namespace holdfast

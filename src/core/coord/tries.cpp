@@ -1,0 +1,39 @@
+#include "core/coord/tries.hpp"
+
+#include <algorithm>
+
+namespace holdfast {
+
+namespace {
+
+constexpr Duration first_pause = std::chrono::milliseconds(10);
+constexpr Duration longest_pause = std::chrono::seconds(1);
+
+}  // namespace
+
+void Tries::failed(Error error, Now now) {
+  last_ = std::move(error);
+  pause(now);
+  ++failures_;
+}
+
+void Tries::lost_race(Now now) {
+  if (failures_ > 0) pause(now);
+  ++failures_;
+}
+
+void Tries::pause(Now now) {
+  const unsigned doublings = std::min(failures_, 7U);
+  const Duration bound = std::min({first_pause * (1 << doublings), longest_pause, (deadline_ - now.instant) / 2});
+  not_before_ = now.instant + random_.between(Duration::zero(), std::max(bound, Duration::zero()));
+}
+
+Failure Tries::failure() const {
+  const std::string why = last_.detail.empty() ? "There was no time left to ask the store." : last_.detail;
+  if (in_doubt_) {
+    return {Failure::Kind::unknown, Error(Code::unavailable, "It is not known whether this happened: " + why)};
+  }
+  return {Failure::Kind::unavailable, Error(Code::unavailable, "Nothing happened: " + why)};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,273 @@
+// Adding once, and setting goods aside.
+#include <gmock/gmock.h>
+
+#include <memory>
+
+#include "core/coord/counter.hpp"
+#include "core/coord/names.hpp"
+#include "core/coord/stock.hpp"
+#include "support/procedure_run.hpp"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+using test::every_mishap;
+using test::Mishap;
+using testing::HasSubstr;
+
+class CounterTest : public testing::Test {
+ protected:
+  Ended<Added> add(std::int64_t delta, std::string op_id, std::optional<std::int64_t> floor = std::nullopt) {
+    Add adding({"visits", delta, std::move(op_id), floor}, run_.now.instant + 10s, random_);
+    run_.run(adding);
+    return *adding.result();
+  }
+  std::int64_t value() {
+    const Row* row = table_.find("COUNTER#visits");
+    return row == nullptr ? 0 : row->number(coord::value);
+  }
+
+  test::LeaseTable table_;
+  test::ProcedureRun run_{table_};
+  Random random_{7};
+};
+
+TEST_F(CounterTest, it_counts) {
+  EXPECT_EQ(add(3, "a")->value, 3);
+  EXPECT_EQ(add(-1, "b")->value, 2);
+  EXPECT_EQ(run_.writes, 2);
+}
+
+TEST_F(CounterTest, f29_an_operation_counts_once_however_often_it_is_repeated) {
+  EXPECT_FALSE(add(3, "a")->was_repeat);
+  add(1, "b");
+  const auto again = add(3, "a");
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->was_repeat);
+  EXPECT_EQ(again->value, 4) << "the counter as it is now";
+  EXPECT_EQ(run_.writes, 2);
+}
+
+TEST_F(CounterTest, the_same_operation_with_another_amount_is_a_mismatch) {
+  add(3, "a");
+  const auto other = add(4, "a");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, Failure::Kind::mismatch);
+}
+
+TEST_F(CounterTest, it_does_not_go_below_its_floor_and_a_refusal_leaves_no_trace) {
+  add(5, "a");
+  const auto refused = add(-6, "b", 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Failure::Kind::refused);
+  EXPECT_EQ(value(), 5);
+  add(1, "c");
+  EXPECT_EQ(add(-6, "b", 0)->value, 0) << "the same operation, now that there is enough";
+  EXPECT_FALSE(add(-1, "d", 0));
+}
+
+TEST_F(CounterTest, two_that_subtract_at_once_do_not_go_below_the_floor_together) {
+  add(5, "a");
+  Add first({"visits", -4, "b", 0}, run_.now.instant + 10s, random_);
+  Add second({"visits", -4, "c", 0}, run_.now.instant + 10s, random_);
+  ASSERT_TRUE(run_.step(first) && run_.step(second)) << "both have seen 5";
+  run_.run(first);
+  run_.run(second);
+  EXPECT_TRUE(*first.result());
+  ASSERT_FALSE(*second.result());
+  EXPECT_EQ(second.result()->error().kind, Failure::Kind::refused);
+  EXPECT_EQ(value(), 1);
+}
+
+TEST_F(CounterTest, it_does_not_wrap_around) {
+  add(INT64_MAX, "a");
+  EXPECT_EQ(add(1, "b").error().kind, Failure::Kind::refused);
+  EXPECT_EQ(value(), INT64_MAX);
+  EXPECT_EQ(add(INT64_MIN, "c", 0).error().kind, Failure::Kind::refused);
+}
+
+TEST_F(CounterTest, something_else_in_its_row_is_left_alone) {
+  table_.add("COUNTER#visits").attributes.insert_or_assign(std::string(coord::value), Value("many"));
+  EXPECT_EQ(add(1, "a").error().kind, Failure::Kind::rejected);
+}
+
+TEST_F(CounterTest, whatever_befalls_one_request_it_counts_once) {
+  for (const Mishap mishap : every_mishap) {
+    for (int nth = 0; nth < 6; ++nth) {
+      SCOPED_TRACE(testing::Message() << "mishap " << static_cast<int>(mishap) << " at request " << nth);
+      test::LeaseTable table;
+      test::ProcedureRun run(table);
+      run.mishap = [&](int request, bool) { return request == nth ? mishap : Mishap::none; };
+      Add adding({"visits", 3, "a"}, run.now.instant + 10s, random_);
+      run.run(adding);
+      ASSERT_TRUE(*adding.result());
+      EXPECT_FALSE((*adding.result())->was_repeat);
+      run.arrive_late();
+      EXPECT_EQ(table.find("COUNTER#visits")->number(coord::value), 3);
+    }
+  }
+}
+
+TEST_F(CounterTest, in_any_mixture_of_mishaps_the_sum_is_that_of_the_operations) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Random chance(seed);
+    test::LeaseTable table;
+    test::ProcedureRun run(table);
+    run.mishap = [&](int, bool) {
+      return chance.below(4) == 0 ? every_mishap[chance.below(std::size(every_mishap))] : Mishap::none;
+    };
+    std::int64_t sum = 0;
+    std::vector<std::unique_ptr<Add>> open;
+    for (int i = 0; i < 5; ++i) {
+      const auto delta = static_cast<std::int64_t>(chance.below(9)) - 4;
+      sum += delta;
+      // Each operation by two callers.
+      for (int twice = 0; twice < 2; ++twice) {
+        open.push_back(
+            std::make_unique<Add>(AddOptions{"visits", delta, std::to_string(i)}, run.now.instant + 1h, random_));
+      }
+    }
+    while (!open.empty()) {
+      const std::size_t at = chance.below(open.size());
+      if (!run.step(*open[at])) {
+        ASSERT_TRUE(*open[at]->result());
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      if (chance.below(5) == 0) run.arrive_late();
+    }
+    run.arrive_late();
+    EXPECT_EQ(table.find("COUNTER#visits")->number(coord::value), sum) << seed;
+  }
+}
+
+// ---- Stock ----
+
+class StockTest : public testing::Test {
+ protected:
+  void put(std::string_view sku, std::int64_t count) {
+    table_.add(Reserve::stock_key(sku)).attributes.insert_or_assign(std::string(coord::available), Value(count));
+  }
+  std::int64_t available(std::string_view sku) {
+    return table_.find(Reserve::stock_key(sku))->number(coord::available);
+  }
+  Ended<Reservation> reserve(std::string id, Basket basket, Duration ttl = 10min) {
+    Reserve reserving({std::move(id), std::move(basket), ttl}, run_.now.instant + 10s, random_);
+    run_.run(reserving);
+    return *reserving.result();
+  }
+  Ended<Reservation> end(const Reservation& reservation, Reservation::State into) {
+    EndReservation ending(reservation, into, 500ms, run_.now.instant + 10s, random_);
+    run_.run(ending);
+    return *ending.result();
+  }
+
+  test::LeaseTable table_;
+  test::ProcedureRun run_{table_};
+  Random random_{7};
+};
+
+using State = Reservation::State;
+
+TEST_F(StockTest, goods_are_set_aside_all_or_none) {
+  put("shirt", 5);
+  put("hat", 1);
+  const auto both = reserve("r1", {{"shirt", 2}, {"hat", 1}});
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->state, State::held);
+  EXPECT_EQ(available("shirt"), 3);
+  EXPECT_EQ(available("hat"), 0);
+  const auto refused = reserve("r2", {{"shirt", 1}, {"hat", 1}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Failure::Kind::refused);
+  EXPECT_THAT(refused.error().error.detail, HasSubstr("Of hat there are 0"));
+  EXPECT_EQ(available("shirt"), 3);
+  EXPECT_FALSE(reserve("r3", {{"unheard of", 1}}));
+}
+
+TEST_F(StockTest, a_repeat_sets_nothing_aside_and_another_basket_under_its_id_is_a_mismatch) {
+  put("shirt", 5);
+  EXPECT_FALSE(reserve("r", {{"shirt", 2}})->was_repeat);
+  EXPECT_TRUE(reserve("r", {{"shirt", 2}})->was_repeat);
+  EXPECT_EQ(available("shirt"), 3);
+  EXPECT_EQ(reserve("r", {{"shirt", 3}}).error().kind, Failure::Kind::mismatch);
+}
+
+TEST_F(StockTest, what_is_confirmed_is_gone_and_what_is_cancelled_is_back_once) {
+  put("shirt", 5);
+  const auto bought = *reserve("buy", {{"shirt", 2}});
+  const auto left = *reserve("leave", {{"shirt", 1}});
+  EXPECT_EQ(end(bought, State::confirmed)->state, State::confirmed);
+  EXPECT_EQ(end(left, State::cancelled)->state, State::cancelled);
+  EXPECT_TRUE(end(bought, State::confirmed)->was_repeat);
+  EXPECT_TRUE(end(left, State::cancelled)->was_repeat);
+  EXPECT_EQ(available("shirt"), 3);
+  EXPECT_EQ(end(bought, State::cancelled).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(end(left, State::confirmed).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(available("shirt"), 3);
+}
+
+TEST_F(StockTest, what_expired_returns_after_the_skew_and_cannot_be_confirmed) {
+  put("shirt", 5);
+  const auto late = *reserve("r", {{"shirt", 2}}, 1min);
+  run_.pass(59s);
+  EXPECT_FALSE(end(late, State::expired));
+  run_.pass(1s);
+  EXPECT_EQ(end(late, State::confirmed).error().kind, Failure::Kind::refused);
+  EXPECT_FALSE(end(late, State::expired)) << "the clock that confirms may be behind this one";
+  run_.pass(500ms);
+  EXPECT_EQ(end(late, State::expired)->state, State::expired);
+  EXPECT_EQ(available("shirt"), 5);
+}
+
+TEST_F(StockTest, a_reservation_is_found_by_its_due_time_and_read_back) {
+  put("shirt", 5);
+  const auto made = *reserve("r", {{"shirt", 2}});
+  const Row& row = *table_.find(Reserve::row_key("r"));
+  EXPECT_EQ(row.text(attribute::desired_state), coord::reserved_state);
+  EXPECT_EQ(row.number(attribute::expires_at), made.expires_at.time_since_epoch().count());
+  EXPECT_EQ(reservation_in(row)->basket, made.basket);
+}
+
+TEST_F(StockTest, in_any_mixture_of_mishaps_nothing_is_oversold_and_nothing_vanishes) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Random chance(seed);
+    table_ = {};
+    put("shirt", 6);
+    put("hat", 4);
+    test::ProcedureRun run(table_);
+    run.mishap = [&](int, bool) {
+      return chance.below(4) == 0 ? every_mishap[chance.below(std::size(every_mishap))] : Mishap::none;
+    };
+    std::vector<std::unique_ptr<Reserve>> open;
+    std::vector<Reservation> made;
+    for (int i = 0; i < 6; ++i) {
+      const Basket basket = i % 2 == 0 ? Basket{{"shirt", 2}} : Basket{{"shirt", 1}, {"hat", 2}};
+      for (int twice = 0; twice < 2; ++twice) {
+        open.push_back(
+            std::make_unique<Reserve>(ReserveOptions{std::to_string(i), basket}, run.now.instant + 1h, random_));
+      }
+    }
+    while (!open.empty()) {
+      const std::size_t at = chance.below(open.size());
+      if (!run.step(*open[at])) {
+        if (*open[at]->result() && !(*open[at]->result())->was_repeat) made.push_back(**open[at]->result());
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      if (chance.below(5) == 0) run.arrive_late();
+    }
+    run.arrive_late();
+    std::int64_t shirts = available("shirt");
+    std::int64_t hats = available("hat");
+    EXPECT_GE(shirts, 0);
+    EXPECT_GE(hats, 0);
+    for (const Reservation& each : made) {
+      for (const auto& [sku, count] : each.basket) (sku == "hat" ? hats : shirts) += count;
+    }
+    EXPECT_EQ(shirts, 6) << seed;
+    EXPECT_EQ(hats, 4) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast
