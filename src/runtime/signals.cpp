@@ -1,7 +1,6 @@
 #include "runtime/signals.hpp"
 
 #include <boost/asio/signal_set.hpp>
-#include <csignal>
 #include <utility>
 
 #include "runtime/asio_loop.hpp"
@@ -9,8 +8,10 @@
 namespace holdfast::runtime {
 
 struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
-  Impl(AsioLoop& loop, std::function<void(int)> on_signal_)
-      : set(loop.context(), SIGTERM, SIGINT), on_signal(std::move(on_signal_)) {}
+  Impl(AsioLoop& loop, std::function<void(int)> on_signal_, const std::vector<int>& signals)
+      : set(loop.context()), on_signal(std::move(on_signal_)) {
+    for (const int each : signals) set.add(each);
+  }
 
   void wait() {
     set.async_wait([self = shared_from_this()](const boost::system::error_code& error, int signal) {
@@ -24,8 +25,8 @@ struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
   std::function<void(int)> on_signal;
 };
 
-Signals::Signals(AsioLoop& loop, std::function<void(int signal)> on_signal)
-    : impl_(std::make_shared<Impl>(loop, std::move(on_signal))) {
+Signals::Signals(AsioLoop& loop, std::function<void(int signal)> on_signal, const std::vector<int>& signals)
+    : impl_(std::make_shared<Impl>(loop, std::move(on_signal), signals)) {
   impl_->wait();
 }
 

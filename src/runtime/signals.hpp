@@ -1,17 +1,21 @@
 #pragma once
+#include <csignal>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace holdfast::runtime {
 
 class AsioLoop;
 
-/// SIGTERM and SIGINT, as calls on a loop, from its making until it is destroyed. At most one per process.
+/// Signals (SIGTERM and SIGINT unless told), as calls on a loop, from its making until it is destroyed. At most one
+/// per process.
 class Signals {
  public:
   /// `on_signal` is called on the loop's thread, once for each signal that arrives (the system may merge equal
   /// ones that arrive together).
-  Signals(AsioLoop& loop, std::function<void(int signal)> on_signal);
+  Signals(AsioLoop& loop, std::function<void(int signal)> on_signal,
+          const std::vector<int>& signals = {SIGTERM, SIGINT});
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

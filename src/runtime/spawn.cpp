@@ -81,6 +81,7 @@ struct Plan {
   int errors;             // -1: inherit, or where the output goes
   bool errors_to_output;
   bool own_group;
+  bool takes_terminal;
   bool dies_with_parent;
   pid_t parent;
   int report;  // where errno is written when the program cannot be started
@@ -99,6 +100,13 @@ struct Plan {
     if (::getppid() != plan.parent) ::_exit(127);  // it ended before we asked
   }
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  if (plan.takes_terminal) {
+    // Whoever is not in the foreground yet would be stopped for this.
+    ::signal(SIGTTOU, SIG_IGN);
+    ::tcsetpgrp(STDIN_FILENO, ::getpid());
+    ::signal(SIGTTOU, SIG_DFL);
+    ::signal(SIGTSTP, SIG_IGN);
+  }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -184,6 +192,8 @@ Result<Child> spawn(const SpawnOptions& options) {
   Descriptor report_write(ends[1]);
 
   const std::string program = find_program(name);
+  const bool takes_terminal = options.takes_terminal && options.own_group && options.inherit_input &&
+                              ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = merged_environment(options);
   const std::vector<char*> argument_pointers = pointers(arguments);
@@ -197,6 +207,7 @@ Result<Child> spawn(const SpawnOptions& options) {
                   errors.get(),
                   options.errors_to_output,
                   options.own_group,
+                  takes_terminal,
                   options.dies_with_parent,
                   ::getpid(),
                   report_write.get()};
@@ -213,6 +224,7 @@ Result<Child> spawn(const SpawnOptions& options) {
   Child child;
   child.pid_ = pid;
   child.own_group_ = options.own_group;
+  child.took_terminal_ = takes_terminal;
   child.output_ = read_end.release();
   child.pid_descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (child.pid_descriptor_ < 0) return tl::unexpected(cannot_start(name, errno));
@@ -222,6 +234,11 @@ Result<Child> spawn(const SpawnOptions& options) {
 Child::~Child() {
   kill(SIGKILL);
   while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (took_terminal_) {
+    const auto before = ::signal(SIGTTOU, SIG_IGN);
+    ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
+    ::signal(SIGTTOU, before);
   }
   if (output_ >= 0) ::close(output_);
   if (pid_descriptor_ >= 0) ::close(pid_descriptor_);
@@ -236,6 +253,7 @@ Child& Child::operator=(Child&& other) noexcept {
   std::swap(pid_descriptor_, other.pid_descriptor_);
   std::swap(output_, other.output_);
   std::swap(own_group_, other.own_group_);
+  std::swap(took_terminal_, other.took_terminal_);
   std::swap(exit_, other.exit_);
   std::swap(buffer_, other.buffer_);
   return *this;

@@ -30,6 +30,10 @@ struct SpawnOptions {
   bool errors_to_output = false;  ///< standard error goes where standard output goes
   bool discard_errors = false;    ///< standard error goes nowhere: for programs that may print secrets
   bool own_group = false;         ///< a process group of its own: kill() then reaches its children too
+  /// With its own group: where standard input is a terminal and we are in its foreground, the group is put there, so
+  /// that it can read, and is sent what is typed (^C). It cannot be stopped (^Z). Child::~Child takes the terminal
+  /// back.
+  bool takes_terminal = false;
   /// SIGKILL when the thread that spawned it ends, however it ends: for children that must not survive us.
   bool dies_with_parent = false;
 };
@@ -78,6 +82,7 @@ class Child {
   int pid_descriptor_ = -1;
   int output_ = -1;
   bool own_group_ = false;
+  bool took_terminal_ = false;
   std::optional<Exit> exit_;
   std::string buffer_;
 };

@@ -8,8 +8,13 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <vector>
 
+#include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/exit_watch.hpp"
+#include "runtime/signals.hpp"
 
 namespace holdfast::runtime {
 namespace {
@@ -184,6 +189,50 @@ TEST(Spawn, a_child_that_dies_with_its_parent_does_not_survive_it) {
   EXPECT_TRUE(comes_to_its_end(grandchild));
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+TEST(ExitWatch, tells_on_its_loop_that_a_child_has_ended_and_wait_tells_how) {
+  AsioLoop loop(1);
+  Result<Child> child = spawn(shell("exit 3"));
+  ASSERT_TRUE(child);
+  int told = 0;
+  const ExitWatch watch(loop, *child, [&] {
+    ++told;
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(child->wait(Duration::zero()), (Exit{3, 0}));
+}
+
+TEST(ExitWatch, says_nothing_once_it_is_gone) {
+  AsioLoop loop(1);
+  Result<Child> early = spawn(shell("read line"));
+  Result<Child> late = spawn(shell("exit 0"));
+  ASSERT_TRUE(early && late);
+  bool told = false;
+  std::optional<ExitWatch> gone(std::in_place, loop, *early, [&] { told = true; });
+  gone.reset();
+  early->kill(SIGKILL);
+  ASSERT_TRUE(early->wait(generous));
+  const ExitWatch watch(loop, *late, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_FALSE(told);
+}
+
+TEST(Signals, those_that_are_asked_for_are_calls_on_the_loop) {
+  AsioLoop loop(1);
+  std::vector<int> heard;
+  const Signals signals(loop,
+                        [&](int signal) {
+                          heard.push_back(signal);
+                          if (heard.size() == 1) ::kill(::getpid(), SIGUSR2);
+                          if (heard.size() == 2) loop.stop();
+                        },
+                        {SIGUSR1, SIGUSR2});
+  ::kill(::getpid(), SIGUSR1);
+  loop.run();
+  EXPECT_EQ(heard, (std::vector{SIGUSR1, SIGUSR2}));
 }
 
 }  // namespace

@@ -1,0 +1,210 @@
+#include "coord/coordinator.hpp"
+
+#include <algorithm>
+
+#include "core/coord/task.hpp"
+
+namespace holdfast::coord {
+
+namespace {
+
+bool same_terms(const LeaseTerms& left, const LeaseTerms& right) {
+  return left.lease == right.lease && left.renew_every == right.renew_every && left.margin == right.margin &&
+         left.skew == right.skew;
+}
+
+}  // namespace
+
+struct Coordinator::Acquiring {
+  std::string key;
+  TaskOptions options;
+  TaskEvents events;
+  Instant wait_until{};
+};
+
+struct Coordinator::Once {
+  OnceOptions options;
+  TaskOptions task;
+  OnceEvents events;
+  Epoch epoch;
+  std::shared_ptr<std::optional<OnceResult>> result = std::make_shared<std::optional<OnceResult>>();
+};
+
+Coordinator::Coordinator(std::string id, Store& store, Loop& loop)
+    : owner_(std::move(id) + "#" + loop.random().attempt().to_string().substr(0, 16)),
+      store_(store),
+      loop_(loop),
+      runner_(store, loop) {}
+
+Coordinator::~Coordinator() = default;
+
+std::shared_ptr<Holder> Coordinator::holder(const TaskOptions& options) {
+  const auto found = std::ranges::find_if(holders_, [&](const auto& each) {
+    return each->renews() == options.renews && same_terms(each->terms(), options.terms);
+  });
+  if (found != holders_.end()) return *found;
+  // Nobody holds any more under terms that were used once: their holders go.
+  std::erase_if(holders_, [](const auto& each) { return each->used() == 0; });
+  holders_.push_back(std::make_shared<Holder>(owner_, options.terms, options.renews, store_, loop_));
+  return holders_.back();
+}
+
+void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim> claim) {
+  const std::shared_ptr<Holder> by = holder(claim->options);
+  const std::string key = candidate.key;
+  const auto is_held = std::make_shared<bool>(false);
+  HoldEvents events;
+  events.won = [this, claim, key, is_held, from = std::weak_ptr(by)](const std::shared_ptr<const LeaseGuard>& guard,
+                                                                     const Row& row) {
+    *is_held = true;
+    claim->won(std::make_shared<Held>(key, guard, owner_, row, [key, from](std::vector<Change> extra) {
+      if (const auto holder = from.lock()) holder->release(key, std::move(extra));
+    }));
+  };
+  events.lost = claim->lost;
+  events.ended = [claim, is_held](HoldEnd how, const Error& error) {
+    if (*is_held) return claim->ended(how, error);
+    if (how == HoldEnd::beaten) return claim->beaten();
+    if (how == HoldEnd::rejected) return claim->failed({Failure::Kind::rejected, error});
+    claim->failed(
+        {Failure::Kind::unknown, Error(Code::unavailable,
+                                       "The store did not say in time whether the lease was won; if it was, it "
+                                       "runs out by itself. " +
+                                           error.detail)});
+  };
+  if (!by->claim(candidate, claim->extra, std::move(events))) {
+    // Held by this very process, or the wall clock was set back since it was looked at.
+    loop_.call_after(std::chrono::milliseconds(25), [claim, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) claim->beaten();
+    });
+  }
+}
+
+// ---- Tasks ----
+
+void Coordinator::acquire(const std::string& task, TaskOptions options, TaskEvents events) {
+  const auto what = std::make_shared<Acquiring>();
+  what->key = AwaitTask::row_key(task);
+  what->options = options;
+  what->events = std::move(events);
+  what->wait_until = loop_.instant() + options.wait;
+  look(what);
+}
+
+void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
+  const TaskOptions& options = what->options;
+  const Instant deadline = std::max(what->wait_until, loop_.instant()) + options.patience;
+  auto procedure =
+      std::make_unique<AwaitTask>(what->key, options.terms.skew, what->wait_until, deadline, loop_.random());
+  const AwaitTask* looked = procedure.get();
+  runner_.run(std::move(procedure), [this, what, looked] {
+    const Ended<Candidate>& candidate = *looked->result();
+    if (!candidate) return what->events.acquired(tl::unexpected(candidate.error()));
+    Claim asked;
+    asked.options = what->options;
+    asked.won = [what](std::shared_ptr<Held> held) { what->events.acquired(std::move(held)); };
+    asked.beaten = [this, what] { look(what); };
+    asked.failed = [what](Failure failure) { what->events.acquired(tl::unexpected(std::move(failure))); };
+    asked.lost = what->events.lost;
+    asked.ended = [what](HoldEnd how, const Error& error) {
+      if (what->events.ended) what->events.ended(how, error);
+    };
+    claim(*candidate, std::make_shared<const Claim>(std::move(asked)));
+  });
+}
+
+// ---- Decisions ----
+
+void Coordinator::decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler) {
+  auto procedure =
+      std::make_unique<Decide>(key, std::move(proposal), owner_.value, loop_.instant() + patience, loop_.random());
+  const Decide* decided = procedure.get();
+  runner_.run(std::move(procedure), [decided, handler = std::move(handler)] { handler(*decided->result()); });
+}
+
+// ---- Once ----
+
+void Coordinator::once(OnceOptions options, TaskOptions task, OnceEvents events) {
+  const auto what = std::make_shared<Once>();
+  what->options = std::move(options);
+  what->options.skew = task.terms.skew;
+  what->options.wait_until = loop_.instant() + task.wait;
+  what->task = task;
+  what->events = std::move(events);
+  look(what);
+}
+
+void Coordinator::look(const std::shared_ptr<Once>& what) {
+  what->options.deadline = std::max(what->options.wait_until, loop_.instant()) + what->task.patience;
+  auto procedure = std::make_unique<LookOnce>(what->options, loop_.random());
+  const LookOnce* looked = procedure.get();
+  runner_.run(std::move(procedure), [this, what, looked] {
+    const Ended<OnceLook>& found = *looked->result();
+    if (!found) return what->events.turn(tl::unexpected(found.error()));
+    Turn turn;
+    if (const auto* done = std::get_if<OnceDone>(&*found)) turn.done = *done;
+    if (const auto* hold = std::get_if<OnceHeld>(&*found)) turn.hold = *hold;
+    const auto* free = std::get_if<OnceFree>(&*found);
+    if (free == nullptr) return what->events.turn(std::move(turn));
+    turn.was_abandoned = free->was_abandoned;
+    turn.result = what->result;
+    Claim asked;
+    asked.options = what->task;
+    asked.extra = LookOnce::claim_changes(what->options);
+    asked.won = [what, turn](std::shared_ptr<Held> held) mutable {
+      what->epoch = held->epoch();
+      turn.held = std::move(held);
+      what->events.turn(std::move(turn));
+    };
+    asked.beaten = [this, what] { look(what); };
+    asked.failed = [what](Failure failure) { what->events.turn(tl::unexpected(std::move(failure))); };
+    asked.lost = what->events.lost;
+    asked.ended = [this, what](HoldEnd how, const Error& error) { finished(what, how, error); };
+    claim(free->candidate, std::make_shared<const Claim>(std::move(asked)));
+  });
+}
+
+Result<void> Coordinator::finish(const Turn& turn, OnceResult result, Duration retention) {
+  if (result.content.size() > OnceResult::most) {
+    return fail(Code::usage, "The result has " + std::to_string(result.content.size()) + " bytes, and at most " +
+                                 std::to_string(OnceResult::most) +
+                                 " fit into a row. Keep it elsewhere and record where it is.");
+  }
+  if (!turn.held->guard()->holds(loop_.instant())) {
+    return fail(Code::unavailable, "The lease on " + turn.held->key() + " was lost before the result was recorded.");
+  }
+  *turn.result = result;
+  turn.held->release(LookOnce::result_changes(result, retention, loop_.wall()));
+  return {};
+}
+
+void Coordinator::finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error) {
+  if (!what->events.finished) return;
+  if (!*what->result || how == HoldEnd::released) return what->events.finished(*what->result);
+  if (how == HoldEnd::doubtful) return settle(what);
+  what->events.finished(tl::unexpected(Failure{
+      Failure::Kind::refused,
+      Error(Code::unavailable,
+            "The lease on " + what->options.key + " was lost before the result was recorded. " + error.detail)}));
+}
+
+/// Whether the result arrived is in the row (S5).
+void Coordinator::settle(const std::shared_ptr<Once>& what) {
+  OnceOptions options = what->options;
+  options.wait_until = loop_.instant();
+  options.deadline = loop_.instant() + what->task.patience;
+  options.abandoned = OnceOptions::Abandoned::hold;
+  auto procedure = std::make_unique<LookOnce>(std::move(options), loop_.random());
+  const LookOnce* looked = procedure.get();
+  runner_.run(std::move(procedure), [what, looked] {
+    const Ended<OnceLook>& found = *looked->result();
+    const auto* done = found ? std::get_if<OnceDone>(&*found) : nullptr;
+    if (done != nullptr && done->epoch == what->epoch) return what->events.finished(*what->result);
+    what->events.finished(
+        tl::unexpected(Failure{Failure::Kind::unknown,
+                               Error(Code::unavailable, "It is not known whether the result of " + what->options.key +
+                                                            " was recorded: the store did not answer in time.")}));
+  });
+}
+
+}  // namespace holdfast::coord

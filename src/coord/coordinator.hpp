@@ -1,0 +1,134 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coord/holder.hpp"
+#include "coord/runner.hpp"
+#include "core/coord/decision.hpp"
+#include "core/coord/once.hpp"
+#include "core/coord/procedure.hpp"
+#include "holdfast/lease.hpp"
+
+namespace holdfast::coord {
+
+struct TaskOptions {
+  LeaseTerms terms;
+  bool renews = true;                           ///< false: it ends when its lease does
+  Duration wait{};                              ///< how long somebody who holds it is waited for; 0: not at all
+  Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for
+};
+
+/// A lease that is held, in the hands of who acts under it. All on the loop's thread, but for the guard, which may be
+/// read from any. When the last copy goes without release(), the lease is given back.
+class Held {
+ public:
+  Held(std::string key, std::shared_ptr<const LeaseGuard> guard, WorkerId owner, Row row,
+       std::function<void(std::vector<Change>)> release)
+      : key_(std::move(key)),
+        guard_(std::move(guard)),
+        owner_(std::move(owner)),
+        row_(std::move(row)),
+        release_(std::move(release)) {}
+  ~Held() { release({}); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  [[nodiscard]] const std::string& key() const { return key_; }
+  [[nodiscard]] Epoch epoch() const { return guard_->epoch(); }
+  [[nodiscard]] const std::shared_ptr<const LeaseGuard>& guard() const { return guard_; }
+  [[nodiscard]] const Row& row() const { return row_; }  ///< as the claim left it
+  /// To be added to the condition of one's own writes to this row (S2).
+  [[nodiscard]] Condition fence() const { return holdfast::fence(owner_, epoch()); }
+  /// Effects are over: gives the lease back, `extra` with it in the same write. Once; HoldEvents::ended follows.
+  void release(std::vector<Change> extra) {
+    if (release_) std::exchange(release_, {})(std::move(extra));
+  }
+
+ private:
+  const std::string key_;
+  const std::shared_ptr<const LeaseGuard> guard_;
+  const WorkerId owner_;
+  const Row row_;
+  std::function<void(std::vector<Change>)> release_;
+};
+
+/// What the holder of a lease is told, on the loop, never inside a call.
+struct TaskEvents {
+  /// Held, or why not. Once.
+  std::function<void(Ended<std::shared_ptr<Held>>)> acquired;
+  /// The belief is over (S7). `ended` follows.
+  std::function<void(LossReason)> lost;
+  /// After `acquired` with a lease: how it ended. Once.
+  std::function<void(HoldEnd, const Error&)> ended;
+};
+
+/// The primitives of ephemeral coordinators, asynchronously, on one store: the shell around the rules in core/coord.
+/// On the loop's thread. Destroyed with leases held: they run out by themselves.
+class Coordinator {
+ public:
+  /// `id` names this process, for people; what makes it unique is added.
+  Coordinator(std::string id, Store& store, Loop& loop);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  void acquire(const std::string& task, TaskOptions options, TaskEvents events);
+
+  using DecideHandler = std::function<void(Ended<Decided>)>;
+  void decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler);
+
+  /// What a caller of once() is to do, or what there is.
+  struct Turn {
+    std::shared_ptr<Held> held;                         ///< run it under this lease, then finish(); null: do not run
+    bool was_abandoned = false;                         ///< somebody began before and left no result
+    std::optional<OnceDone> done;                       ///< it has been run
+    std::optional<OnceHeld> hold;                       ///< somebody is to decide (OnceOptions::Abandoned::hold)
+    std::shared_ptr<std::optional<OnceResult>> result;  // what finish() was given, until it is known to stand
+  };
+  struct OnceEvents {
+    std::function<void(Ended<Turn>)> turn;
+    std::function<void(LossReason)> lost;
+    /// After a turn with a lease: whether the result given to finish() stands in the row. Nothing: none was given.
+    std::function<void(Ended<std::optional<OnceResult>>)> finished;
+  };
+  /// The times in `options` are filled in from the task's.
+  void once(OnceOptions options, TaskOptions task, OnceEvents events);
+  /// Gives the lease back with the result, which is kept for `retention` at least. Code::usage where it is too large:
+  /// then nothing happened, and the lease is still held. Code::unavailable where it is held no longer (F23).
+  [[nodiscard]] Result<void> finish(const Turn& turn, OnceResult result, Duration retention);
+
+  [[nodiscard]] const WorkerId& owner() const { return owner_; }
+
+ private:
+  /// What comes of a claim, for who looks and claims until one of them holds it.
+  struct Claim {
+    TaskOptions options;
+    std::vector<Change> extra;
+    std::function<void(std::shared_ptr<Held>)> won;
+    std::function<void()> beaten;  ///< look again
+    std::function<void(Failure)> failed;
+    std::function<void(LossReason)> lost;
+    std::function<void(HoldEnd, const Error&)> ended;
+  };
+  struct Acquiring;
+  struct Once;
+  void claim(const Candidate& candidate, std::shared_ptr<const Claim> claim);
+  void look(const std::shared_ptr<Acquiring>& what);
+  void look(const std::shared_ptr<Once>& what);
+  void finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error);
+  void settle(const std::shared_ptr<Once>& what);
+  std::shared_ptr<Holder> holder(const TaskOptions& options);
+
+  const WorkerId owner_;
+  Store& store_;
+  Loop& loop_;
+  Runner runner_;
+  std::vector<std::shared_ptr<Holder>> holders_;  // one for each set of terms; few
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace holdfast::coord

@@ -1,0 +1,33 @@
+// What an input is known by.
+#include "coord/fingerprint.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::coord {
+namespace {
+
+TEST(Fingerprint, equal_documents_have_the_same_however_they_are_written) {
+  const std::string of = fingerprint_of(R"({"amount": 1, "to": ["x", {"a": null, "b": 2}]})");
+  EXPECT_EQ(of.size(), 64U);
+  EXPECT_EQ(fingerprint_of("{\"to\":[\"x\",{\"b\":2.0,\"a\":null}],\n\"amount\":1e0}"), of);
+}
+
+TEST(Fingerprint, different_ones_differ) {
+  const std::string of = fingerprint_of(R"({"amount": 1})");
+  for (const char* other : {R"({"amount": 2})", R"({"amount": "1"})", R"({"Amount": 1})", R"([{"amount": 1}])",
+                            R"({"amount": 1.5})", R"({"amount": 1, "to": null})", "", "{}", "[]"}) {
+    EXPECT_NE(fingerprint_of(other), of) << other;
+  }
+  EXPECT_NE(fingerprint_of("{}"), fingerprint_of("[]"));
+  EXPECT_NE(fingerprint_of("[1,2]"), fingerprint_of("[2,1]"));
+}
+
+TEST(Fingerprint, what_is_no_document_counts_byte_by_byte) {
+  EXPECT_NE(fingerprint_of("amount 1"), fingerprint_of("amount  1"));
+  EXPECT_EQ(fingerprint_of("amount 1"), fingerprint_of("amount 1"));
+  // Text that looks like what a document is turned into is not that document.
+  EXPECT_NE(fingerprint_of("{\"a\":1"), fingerprint_of("{\"a\":1}"));
+}
+
+}  // namespace
+}  // namespace holdfast::coord
