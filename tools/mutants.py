@@ -6,8 +6,8 @@ Usage: tools/mutants.py [--check | --list] [--by PROGRAM]... [--json FILE] [--co
 
 Reads tests/mutants/mutants.toml. Works on copies of the sources in --work (build/mutants), as many as --copies at
 once; they keep their builds between runs. The sources themselves are not touched. First every program that is to
-notice something must pass on the code as it is. NAME picks the mutants whose name contains it. --by asks what these
-programs notice, instead of those that the list names. --check only looks whether each still fits the code. Each
+notice something must pass on the code as it is. NAME picks the mutants whose name or file contains it. --by asks what
+these programs notice, instead of those that the list names. --check only looks whether each still fits the code. Each
 mutant is one of
 
   killed    a program failed, crashed, or did not end in ten times its usual time (and --patience); and, where the list
@@ -49,6 +49,8 @@ SIMULATOR = "holdfast_sim"
 # What is added to a killer, by the beginning or the end of its name.
 TEST_OPTIONS = ["--gtest_fail_fast"]
 SIM_OPTIONS = ["--quiet", "--no-shrink"]
+QUICK = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -g0"]
+OPTIMISED = ["-DCMAKE_BUILD_TYPE=Release"]
 # Tests that draw their cases draw the same ones each time: what is noticed once is noticed again.
 KILLERS_ENVIRONMENT = {"RC_PARAMS": "seed=1"}
 
@@ -184,7 +186,7 @@ class Copy:
 
     def __init__(self, folder: pathlib.Path, root: pathlib.Path, jobs: int, processes: Processes):
         self.folder, self.root, self.jobs, self.processes = folder, root, jobs, processes
-        self.source, self.build_folder = folder / "source", folder / "build"
+        self.source = folder / "source"
         # With ccache, what one copy compiled is there for the others.
         self.environment = {**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
 
@@ -201,22 +203,35 @@ class Copy:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(right, target)
         for path in list(self.source.rglob("*")):
-            if not path.is_dir() and path.relative_to(self.source).as_posix() not in wanted:
+            name = path.relative_to(self.source)
+            if name.parts[0] != "build" and not path.is_dir() and name.as_posix() not in wanted:
                 path.unlink()
 
-    def configure(self) -> tuple[bool, str]:
-        code, words = self.processes.run(
-            ["cmake", "-S", str(self.source), "-B", str(self.build_folder), "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++",
-             "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -g0", "-DHOLDFAST_TESTS=ON"],
-            self.folder, self.environment)
-        return code == 0, words
+    def build_of(self, program: str) -> pathlib.Path:
+        """Tests are compiled as fast as can be; the simulation, which runs for longer than it compiles, as it ships:
+        then ccache has most of it from there."""
+        return self.source / "build" / "release" if program == SIMULATOR else self.folder / "build"
+
+    def prepare(self, programs: list[str]) -> tuple[bool, str]:
+        """Configures the builds of these programs, and builds them."""
+        for folder in sorted({self.build_of(program) for program in programs}):
+            options = OPTIMISED if folder == self.build_of(SIMULATOR) else QUICK
+            code, words = self.processes.run(
+                ["cmake", "-S", str(self.source), "-B", str(folder), "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++",
+                 "-DHOLDFAST_TESTS=ON", *options], self.folder, self.environment)
+            if code != 0:
+                return False, words
+        return self.build(programs)
 
     def build(self, programs: list[str]) -> tuple[bool, str]:
-        # By the file's name, since a target may have another.
-        targets = [f"bin/{program}" for program in programs]
-        code, words = self.processes.run(["cmake", "--build", str(self.build_folder), "-j", str(self.jobs), "--target", *targets],
-                                         self.folder, self.environment)
-        return code == 0, words
+        for folder in sorted({self.build_of(program) for program in programs}):
+            # By the file's name, since a target may have another.
+            targets = [f"bin/{program}" for program in programs if self.build_of(program) == folder]
+            code, words = self.processes.run(["cmake", "--build", str(folder), "-j", str(self.jobs), "--target", *targets],
+                                             self.folder, self.environment)
+            if code != 0:
+                return False, words
+        return True, ""
 
     def run(self, killer: str, limit_s: float) -> tuple[bool, str]:
         """Whether it passed, and what it said first of a failure."""
@@ -225,7 +240,7 @@ class Copy:
             arguments = TEST_OPTIONS + [f"--gtest_filter={argument}" for argument in arguments]
         elif program == SIMULATOR:
             arguments += SIM_OPTIONS
-        code, words = self.processes.run([str(self.build_folder / "bin" / program), *arguments], self.folder,
+        code, words = self.processes.run([str(self.build_of(program) / "bin" / program), *arguments], self.folder,
                                          {**os.environ, **KILLERS_ENVIRONMENT}, limit_s, limited=True)
         if code == 0:
             return True, ""
@@ -318,12 +333,10 @@ class Run:
         for copy in self.copies:
             copy.folder.mkdir(parents=True, exist_ok=True)
             copy.refresh()
-            done, words = copy.configure()
-            if done:
-                jobs = copy.jobs
-                copy.jobs *= len(self.copies)  # nobody else is at work yet
-                done, words = copy.build(programs)
-                copy.jobs = jobs
+            jobs = copy.jobs
+            copy.jobs *= len(self.copies)  # nobody else is at work yet
+            done, words = copy.prepare(programs)
+            copy.jobs = jobs
             if not done:
                 return f"the code as it is does not build:\n{words[-4000:]}"
         return ""
@@ -422,7 +435,8 @@ def main() -> int:
     if wrong or options.check:
         return 1 if wrong else 0
     if options.names:
-        mutants = [mutant for mutant in mutants if any(name in mutant.name for name in options.names)]
+        mutants = [mutant for mutant in mutants
+                   if any(name in mutant.name or name in mutant.file for name in options.names)]
         if not mutants:
             print("mutants: none has such a name", file=sys.stderr)
             return 2
