@@ -53,6 +53,7 @@ void Recorder::copied(const std::string& client, const Update& update, Instant i
 
 Verdict Recorder::judge() const {
   if (Verdict verdict = check_epochs(grants_in(history_)); !verdict.good()) return verdict;
+  if (Verdict verdict = check_writers(history_); !verdict.good()) return verdict;
   if (Verdict verdict = check_fence(effects_in(history_, attribute::last_seq)); !verdict.good()) return verdict;
   return check_linearizable(history_);
 }

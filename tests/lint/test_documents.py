@@ -83,6 +83,14 @@ class Faults(Repository):
         self.assertEqual([], documents.numbers_of("Faults.of04_none"))
 
 
+class Tests(Repository):
+    def test_one_that_does_not_exist_is_found_on_every_page_and_a_file_is_none(self):
+        self.write("tests/unit/a.cpp", "TEST_P(Keeper, holds) {\n}\n")
+        self.write("docs/deep/page.md", "`Keeper.holds` `CMakeLists.txt` `README.md`\nand `Keeper.lets_go`\n")
+        found = [(fault.path, fault.line, fault.text) for fault in documents.check_tests(self.root)]
+        self.assertEqual([("docs/deep/page.md", 2, "there is no test Keeper.lets_go")], found)
+
+
 class Rules(Repository):
     def test_a_number_that_no_document_explains_is_found(self):
         self.write("docs/architecture.md", "- **S1 One.** Text.\n")
@@ -130,7 +138,6 @@ class Decisions(Repository):
 class Invariants(Repository):
     def invariants(self, page: str) -> list[str]:
         self.write("docs/architecture.md", "- **S1 One.** x\n- **S10 Ten.** y\n")
-        self.write("tests/unit/a.cpp", "TEST(Keeper, holds) {\n}\n")
         self.write("tests/mutants/mutants.toml", '''
 [[mutant]]
 name = "no skew"
@@ -145,9 +152,9 @@ rule = "S1"
         self.write("docs/invariants.md", page)
         return [fault.text for fault in documents.check_invariants(self.root)]
 
-    def test_a_rule_without_a_section_and_a_test_that_does_not_exist_are_found(self):
-        page = '## S1 One\n\n`Keeper.holds`, `Keeper.lets_go`\n**Mutants**: "no skew", "no\nlease".\n'
-        self.assertEqual(["S10 has no section", "there is no test Keeper.lets_go"], self.invariants(page)[:2])
+    def test_a_rule_without_a_section_is_found(self):
+        page = '## S1 One\n\n**Mutants**: "no skew", "no\nlease".\n'
+        self.assertEqual("S10 has no section", self.invariants(page)[0])
 
     def test_mutants_that_are_missing_under_their_rule_are_found_and_written(self):
         page = '## S1 One\n\nx\n**Mutants**: "no skew".\n\n**Not promised**: y\n\n## S10 Ten\n\n**Mutants**: none.\n\nz\n'
@@ -164,6 +171,19 @@ rule = "S1"
         text = "## S1 One\n\n**Simulation**: `fleet`. **Model**: S1 in `wild-clocks`\nand `calm`. **Real faults**: `none`.\n"
         found = [(fault.line, fault.text) for fault in documents.check_runs(self.root, text)]
         self.assertEqual([(3, "there is no run 'calm' in spec/verify.py")], found)
+
+    def test_a_scenario_that_does_not_exist_is_found(self):
+        self.write("src/sim/plan.hpp", "enum class Scenario : int {\n  steady,  ///< quiet\n  outage,\n};\n")
+        text = "**Simulation**: S6 and `outage`, `outrage`. **Model**: `calm`.\n"
+        self.assertEqual(["the simulation has no scenario 'outrage'"],
+                         [fault.text for fault in documents.check_scenarios(self.root, text)])
+
+    def test_a_place_that_does_not_exist_is_found(self):
+        self.write("src/core/a.cpp", "class Guard {\n  struct Inner {};\n  int limit_;\n};\nbool Guard::holds(int now) {\n}\n")
+        text = "**Where**: `Guard::holds`, `Guard`, `Guard::Inner`, `limit_` in `core/a.cpp`.\n\n`gone`\n"
+        self.assertEqual([], documents.check_places(self.root, text))
+        text = "**Where**: `Guard::held`, `Guards`, `core/b.cpp`.\n"
+        self.assertEqual(3, len(documents.check_places(self.root, text)))
 
 
 if __name__ == "__main__":

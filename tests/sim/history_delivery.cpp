@@ -88,6 +88,22 @@ TEST(Accounting, a_gap_over_what_its_own_epoch_delivered_is_refused) {
   EXPECT_THAT(words(account(source(1), {record(1, 1)}, {gap(1, 3, 2)})), HasSubstr("ends before it begins"));
 }
 
+TEST(Accounting, a_gap_over_what_was_produced_only_later_is_refused) {
+  Gap early = gap(1, 2, 3);
+  early.at = at(2);
+  EXPECT_THAT(words(account(source(3), {record(1, 1)}, {early})),
+              HasSubstr("a gap covers what was produced only later"));
+  early.at = at(3);
+  EXPECT_TRUE(account(source(3), {record(1, 1)}, {early}).verdict.good());
+}
+
+TEST(Accounting, numbers_that_fall_or_come_again_under_one_epoch_are_refused) {
+  EXPECT_THAT(words(account(source(3), {record(1, 1), record(1, 3), record(1, 2)}, {})),
+              HasSubstr("numbers do not rise under one epoch"));
+  EXPECT_THAT(words(account(source(1), {record(1, 1), record(1, 1)}, {})),
+              HasSubstr("numbers do not rise under one epoch"));
+}
+
 TEST(Accounting, a_repeat_under_another_number_is_refused) {
   Delivered again = record(2, 2);
   again.item = item(1);

@@ -88,6 +88,16 @@ TEST(OneBeliever, two_at_once_are_refused_whatever_lies_between_them) {
       check_one_believer({belief("w2", 1, 4), belief("w1", 4, 20), belief("w1", 5, 6), belief("w2", 19, 30)}).bad());
 }
 
+TEST(OneBeliever, who_believes_when_a_later_epoch_has_been_given_is_refused) {
+  // Nobody else says that he believes: the claim alone tells that two could.
+  const Verdict verdict = check_one_believer({belief("w1", 1, 9)}, {grant("w2", 2, 5, 8)});
+  ASSERT_TRUE(verdict.bad());
+  EXPECT_THAT(verdict.words, HasSubstr("one believed although a later epoch had been given"));
+  EXPECT_THAT(verdict.words, HasSubstr("w2 under epoch 2 of a, from 0.005 s to 0.008 s: a claim"));
+  EXPECT_TRUE(check_one_believer({belief("w1", 1, 9)}, {grant("w2", 2, 5, 9)}).good());
+  EXPECT_TRUE(check_one_believer({belief("w1", 1, 9)}, {grant("w2", 2, 5, 8, "b"), grant("w1", 1, 0, 1)}).good());
+}
+
 TEST(OneBeliever, agrees_with_comparing_each_with_each) {
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
@@ -151,6 +161,37 @@ TEST(Fence, agrees_with_comparing_each_with_each) {
     ASSERT_EQ(falls, check_fence(effects).bad()) << "seed " << seed;
   }
   EXPECT_GT(wrong, 300);
+}
+
+TEST(Owners, one_of_each_epoch_is_right) {
+  EXPECT_TRUE(check_owners({}, {}, {}).good());
+  EXPECT_TRUE(check_owners({grant("w", 1, 1, 2), grant("w1", 2, 3, 4)}, {{"a", "w1", {2}, at(4), at(5)}},
+                           {effect(1, 2, 2), effect(2, 2, 2, "b")})
+                  .good());
+}
+
+TEST(Owners, a_belief_or_an_effect_under_the_epoch_of_another_is_refused) {
+  // Apart in time, and under no older epoch: neither the fence nor the one believer is touched.
+  const Verdict verdict = check_owners({grant("w1", 3, 1, 2)}, {}, {effect(3, 7, 8)});
+  ASSERT_TRUE(verdict.bad());
+  EXPECT_THAT(verdict.words, HasSubstr("an epoch has two owners"));
+  EXPECT_THAT(verdict.words, HasSubstr("w1 was given epoch 3 of a"));
+  EXPECT_THAT(verdict.words, HasSubstr("w under epoch 3 of a, from 0.007 s to 0.008 s: x"));
+  EXPECT_TRUE(check_owners({grant("w1", 1, 1, 2)}, {belief("w2", 5, 9)}, {}).bad());
+  EXPECT_TRUE(check_owners({}, {belief("w1", 1, 2), belief("w2", 5, 9)}, {}).bad());
+}
+
+TEST(Writers, a_checkpoint_in_the_row_of_another_is_refused) {
+  const Update checkpoint{"a", {Change::set("last_seq", 9)}, Condition::always()};
+  const Row of_w2{"a", {{"lease_owner", "w2"}, {"lease_epoch", 4}, {"last_seq", 9}}};
+  const Row of_nobody{"a", {{"lease_epoch", 4}, {"last_seq", 9}}};
+  const auto judged = [&](std::string client, const Row& row, Outcome outcome = Outcome::applied) {
+    return check_writers({{std::move(client), "a", at(1), at(2), checkpoint, outcome, row}});
+  };
+  EXPECT_THAT(judged("w1", of_w2).words, HasSubstr("a checkpoint was written into another's lease"));
+  EXPECT_TRUE(judged("w2", of_w2).good());
+  EXPECT_TRUE(judged("w1", of_nobody).good());
+  EXPECT_TRUE(judged("w1", of_w2, Outcome::conflict).good());
 }
 
 TEST(Ownership, grants_and_checkpoints_are_found_in_operations) {

@@ -100,6 +100,8 @@ TEST(RecordedHistory, what_cannot_be_read_is_told_with_its_line) {
            "no condition 'near'"},
           {R"({"op":"update","client":"c","key":"r","invoked_ns":1,"outcome":"unknown","changes":[["set","a"]],"if":["always"]})",
            "a list of 3 or more"},
+          {R"({"belief":"c","owner":"w","epoch":1,"from_ns":3,"until_ns":2})", "ends before it begins"},
+          {R"({"enqueued":"g","item":"i","from_ns":3,"until_ns":2})", "ends before it begins"},
           {R"({"gap":"c","epoch":"1","first":1,"last":2,"at_ns":3})", "an integer should be where"}}) {
     const auto found = read(to_line(Gap{"c", {3}, 1, 2, at(1)}) + "\n" + line + "\n");
     ASSERT_FALSE(found) << line;
@@ -129,6 +131,12 @@ TEST(RecordedHistory, each_check_looks_at_what_there_is_for_it) {
   fails("epochs", [](Recorded& it) { it.grants = {{"a", "w1", {1}, at(1), at(2)}, {"a", "w2", {1}, at(3), at(4)}}; });
   fails("one believer", [](Recorded& it) {
     it.beliefs = {{"a", "w1", {1}, at(1), at(4)}, {"a", "w2", {2}, at(3), at(5)}};
+  });
+  fails("owners", [](Recorded& it) { it.effects = {{"a", "w2", {1}, at(1), at(1), ""}}; });
+  fails("writers", [](Recorded& it) {
+    const Update checkpoint{"a", {Change::set("last_seq", 9)}, Condition::always()};
+    const Row after{"a", {{"lease_owner", "w1"}, {"lease_epoch", 1}, {"last_seq", 9}}};
+    it.operations.push_back({"w2", "a", at(3), at(4), checkpoint, Outcome::applied, after});
   });
   fails("fence of effects", [](Recorded& it) {
     it.effects = {{"a", "w", {2}, at(1), at(1), ""}, {"a", "w", {1}, at(2), at(2), ""}};

@@ -177,6 +177,26 @@ def write_faults(root: pathlib.Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+# ---- tests ----
+
+NAMED_TEST = re.compile(r"`([A-Z]\w*\.[a-z]\w*)`")
+FILE_ENDINGS = (".txt", ".md", ".toml", ".json")
+
+
+def check_tests(root: pathlib.Path) -> list[Fault]:
+    """Whatever page names a test: it exists."""
+    known, faults = set(test_names(root)), []
+    for path in tracked(root, "."):
+        if path.suffix != ".md":
+            continue
+        text = path.read_text(encoding="utf-8")
+        for match in NAMED_TEST.finditer(text):
+            if match.group(1) not in known and not match.group(1).endswith(FILE_ENDINGS):
+                line = text.count("\n", 0, match.start()) + 1
+                faults.append(Fault(path.relative_to(root).as_posix(), line, "tests", f"there is no test {match.group(1)}"))
+    return faults
+
+
 # ---- rules ----
 
 def check_rules(root: pathlib.Path) -> list[Fault]:
@@ -201,7 +221,7 @@ def check_rules(root: pathlib.Path) -> list[Fault]:
 # ---- invariants ----
 
 def check_invariants(root: pathlib.Path) -> list[Fault]:
-    """Each safety rule has its section, whose tests exist, and which names every mutant that breaks the rule."""
+    """Each safety rule has its section, which names every mutant that breaks the rule, and nothing that is not there."""
     page = root / "docs" / "invariants.md"
     if not page.is_file():
         return []
@@ -209,31 +229,52 @@ def check_invariants(root: pathlib.Path) -> list[Fault]:
     rules = re.findall(r"\*\*S(\d+)\b", (root / "docs" / "architecture.md").read_text(encoding="utf-8"))
     faults = [Fault("docs/invariants.md", 1, "invariants", f"S{rule} has no section")
               for rule in rules if not re.search(rf"^## S{rule} ", text, re.M)]
-    known = set(test_names(root))
-    for match in re.finditer(r"`([A-Z]\w*\.[a-z]\w*)`", text):
-        if match.group(1) not in known:
-            line = text.count("\n", 0, match.start()) + 1
-            faults.append(Fault("docs/invariants.md", line, "invariants", f"there is no test {match.group(1)}"))
     for rule, names in mutants_by_rule(root).items():
         found = mutants_of(rule).search(text)
         if found is None or re.findall(r'"([^"]+)"', found.group(2).replace("\n", " ")) != names:
             line = text.count("\n", 0, found.start(2)) + 1 if found else 1
             faults.append(Fault("docs/invariants.md", line, "invariants",
                                 f"the mutants of {rule} are not those of tests/mutants/mutants.toml (tools/lint/documents.py --write)"))
-    return faults + check_runs(root, text)
+    return faults + check_runs(root, text) + check_scenarios(root, text) + check_places(root, text)
+
+
+def check_names(text: str, kind: str, exists, words: str) -> list[Fault]:
+    """What the blocks of a kind name in code is there; `words` say what it is not, with {} for its name."""
+    faults = []
+    for block in re.finditer(rf"\*\*{kind}\*\*: (.*?)(?:\*\*|\n\n|\Z)", text, re.S):
+        line = text.count("\n", 0, block.start()) + 1
+        for name in re.findall(r"`([^`]+)`", block.group(1)):
+            if not exists(name):
+                faults.append(Fault("docs/invariants.md", line, "invariants", words.format(name)))
+    return faults
 
 
 def check_runs(root: pathlib.Path, text: str) -> list[Fault]:
     """The model's runs that a section names are runs of spec/verify.py."""
     verify = root / "spec" / "verify.py"
     runs = set(re.findall(r'\bRun\("([\w-]+)"', verify.read_text(encoding="utf-8"))) if verify.is_file() else set()
-    faults = []
-    for block in re.finditer(r"\*\*Model\*\*: (.*?)(?:\*\*|\n\n|\Z)", text, re.S):
-        line = text.count("\n", 0, block.start()) + 1
-        for name in re.findall(r"`([^`]+)`", block.group(1)):
-            if name not in runs:
-                faults.append(Fault("docs/invariants.md", line, "invariants", f"there is no run '{name}' in spec/verify.py"))
-    return faults
+    return check_names(text, "Model", runs.__contains__, "there is no run '{}' in spec/verify.py")
+
+
+def check_scenarios(root: pathlib.Path, text: str) -> list[Fault]:
+    plan = root / "src" / "sim" / "plan.hpp"
+    listed = re.search(r"^enum class Scenario\b.*?^\};", plan.read_text(encoding="utf-8"), re.S | re.M) if plan.is_file() else None
+    scenarios = set(re.findall(r"^  (\w+),", listed.group(0), re.M)) if listed else set()
+    return check_names(text, "Simulation", scenarios.__contains__, "the simulation has no scenario '{}'")
+
+
+def check_places(root: pathlib.Path, text: str) -> list[Fault]:
+    """Where a rule is kept: a file below src/, a function, a type, or at least a word of the code, such as a member."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in tracked(root, "src", "include") if path.suffix in (".cpp", ".hpp"))
+
+    def exists(name: str) -> bool:
+        if "/" in name:
+            return (root / "src" / name).is_file()
+        if "::" in name:
+            return is_defined(name, sources) or re.search(rf"\b(?:class|struct) {name.rpartition('::')[2]}\b", sources) is not None
+        return re.search(rf"\b{re.escape(name)}\b", sources) is not None
+
+    return check_names(text, "Where", exists, "there is no '{}' in src/")
 
 
 def mutants_of(rule: str) -> re.Pattern:
@@ -347,7 +388,7 @@ def main() -> int:
         write_faults(root)
         write_decisions(root)
         write_invariants(root)
-    faults = check_links(root) + check_faults(root) + check_rules(root) + check_invariants(root) + check_model(root) + check_decisions(root)
+    faults = check_links(root) + check_faults(root) + check_tests(root) + check_rules(root) + check_invariants(root) + check_model(root) + check_decisions(root)
     for fault in faults:
         print(f"{fault.path}:{fault.line}: [{fault.rule}] {fault.text}")
     return 1 if faults else 0

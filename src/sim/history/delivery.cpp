@@ -65,6 +65,7 @@ class Accounting {
   std::map<Key, const Produced*> by_key_;
   std::map<Item, const Produced*> by_item_;
   std::map<Key, const Delivered*> latest_;
+  std::map<std::pair<std::string_view, Epoch>, const Delivered*> newest_;
   Account account_;
 };
 
@@ -100,6 +101,11 @@ std::string Accounting::record_fault(const Delivered& record) {
   if (record.at < made->second->at) {
     return lines("an item was delivered before it was produced", told(*made->second), told(record));
   }
+  const auto [before, is_new] = newest_.try_emplace({record.connection, record.epoch}, &record);
+  if (!is_new && record.seq <= before->second->seq) {
+    return lines("numbers do not rise under one epoch", told(*before->second), told(record));
+  }
+  before->second = &record;
   const auto [latest, is_first] = latest_.try_emplace({record.connection, record.seq}, &record);
   if (is_first) return {};
   ++account_.repeats;
@@ -110,13 +116,19 @@ std::string Accounting::record_fault(const Delivered& record) {
   return {};
 }
 
-/// An epoch that says an item was not to be had, and delivers it, is wrong about one of the two.
+/// An epoch that says an item was not to be had, and delivers it, is wrong about one of the two. So is one that says
+/// so of what nobody had made by then.
 std::string Accounting::gap_fault(const std::vector<Delivered>& delivered) const {
   std::map<std::tuple<std::string_view, Epoch, std::int64_t>, const Delivered*> by_epoch;
   for (const Delivered& record : delivered)
     by_epoch.try_emplace({record.connection, record.epoch, record.seq}, &record);
   for (const Gap& gap : gaps_) {
     if (gap.first > gap.last) return "a gap ends before it begins\n  - " + told(gap);
+    for (auto made = by_key_.lower_bound({gap.connection, gap.first});
+         made != by_key_.end() && made->first <= Key(gap.connection, gap.last); ++made) {
+      if (made->second->at <= gap.at) continue;
+      return lines("a gap covers what was produced only later", told(gap), told(*made->second));
+    }
     const auto found = by_epoch.lower_bound({gap.connection, gap.epoch, gap.first});
     if (found == by_epoch.end()) continue;
     const auto& [connection, epoch, seq] = found->first;

@@ -47,8 +47,8 @@ struct Account {
 
 /// S9: every item is there at least once, or a gap covers it; what is there was produced, not before it was, and
 /// under the number that it was produced under; repeats have the number of the first and no lower epoch, so that who
-/// drops repeats by (connection, seq) counts every item once. A gap may not cover an item that its own epoch
-/// delivered.
+/// drops repeats by (connection, seq) counts every item once; under one epoch numbers rise. A gap may not cover an
+/// item that its own epoch delivered, nor one that was produced only later.
 [[nodiscard]] Account account(const std::vector<Produced>& produced, const std::vector<Delivered>& delivered,
                               const std::vector<Gap>& gaps);
 

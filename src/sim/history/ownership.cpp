@@ -98,7 +98,26 @@ Verdict check_epochs(const std::vector<Grant>& grants) {
   return Verdict::pass();
 }
 
-Verdict check_one_believer(const std::vector<Belief>& beliefs) {
+Verdict check_owners(const std::vector<Grant>& grants, const std::vector<Belief>& beliefs,
+                     const std::vector<Effect>& effects) {
+  struct Owner {
+    std::string_view name;
+    std::string told;
+  };
+  std::map<std::pair<std::string_view, Epoch>, Owner> owners;
+  Verdict verdict;
+  const auto look = [&](const auto& one, std::string_view name) {
+    const auto [known, is_new] = owners.try_emplace({one.key, one.epoch}, Owner{name, told(one)});
+    if (is_new || known->second.name == name || !verdict.good()) return;
+    verdict = Verdict::fault("an epoch has two owners\n  - " + known->second.told + "\n  - " + told(one));
+  };
+  for (const Grant& grant : grants) look(grant, grant.owner);
+  for (const Belief& belief : beliefs) look(belief, belief.owner);
+  for (const Effect& effect : effects) look(effect, effect.by);
+  return verdict;
+}
+
+Verdict check_one_believer(const std::vector<Belief>& beliefs, const std::vector<Grant>& grants) {
   // Of those that began earlier the one that lasts longest, and the one of another owner that lasts longest.
   const Belief* longest = nullptr;
   const Belief* other = nullptr;
@@ -116,6 +135,18 @@ Verdict check_one_believer(const std::vector<Belief>& beliefs) {
       other = belief;
     }
   }
+  std::vector<Effect> last;
+  for (const Belief& belief : beliefs) {
+    if (belief.until <= belief.from) continue;
+    last.push_back({belief.key, belief.owner, belief.epoch, belief.until, belief.until, "the end of a belief"});
+  }
+  for (const Grant& grant : grants) {
+    last.push_back({grant.key, grant.owner, grant.epoch, grant.from, grant.until, "a claim"});
+  }
+  if (const auto descent = first_descent(last)) {
+    return Verdict::fault(
+        pair("one believed although a later epoch had been given", *descent->higher, *descent->lower));
+  }
   return Verdict::pass();
 }
 
@@ -123,6 +154,16 @@ Verdict check_fence(const std::vector<Effect>& effects) {
   if (const auto descent = first_descent(effects)) {
     return Verdict::fault(
         pair("an effect was accepted after one of a higher epoch", *descent->higher, *descent->lower));
+  }
+  return Verdict::pass();
+}
+
+Verdict check_writers(const History& history) {
+  for (const Operation& operation : history) {
+    if (operation.outcome != Outcome::applied || !operation.update || !operation.row) continue;
+    const std::string_view owner = operation.row->text(attribute::owner);
+    if (!sets(*operation.update, attribute::last_seq) || owner.empty() || owner == operation.client) continue;
+    return Verdict::fault("a checkpoint was written into another's lease\n  - " + in_words(operation));
   }
   return Verdict::pass();
 }

@@ -40,11 +40,19 @@ struct Effect {
 /// begin, the later has the higher epoch.
 [[nodiscard]] Verdict check_epochs(const std::vector<Grant>& grants);
 
-/// S1: no two beliefs of different processes in one key overlap. (Only promised while clocks are within the skew.)
-[[nodiscard]] Verdict check_one_believer(const std::vector<Belief>& beliefs);
+/// S3, of whatever else was recorded: nobody believes, or has an effect, under an epoch that another has.
+[[nodiscard]] Verdict check_owners(const std::vector<Grant>& grants, const std::vector<Belief>& beliefs,
+                                   const std::vector<Effect>& effects);
+
+/// S1: no two beliefs of different processes in one key overlap, and none lasts, for sure, when a higher epoch has
+/// been given. (Only promised while clocks are within the skew.)
+[[nodiscard]] Verdict check_one_believer(const std::vector<Belief>& beliefs, const std::vector<Grant>& grants = {});
 
 /// S2: no effect is accepted, for sure, after one of a higher epoch on the same key.
 [[nodiscard]] Verdict check_fence(const std::vector<Effect>& effects);
+
+/// S2: no checkpoint is accepted into a row that belongs to another than its asker.
+[[nodiscard]] Verdict check_writers(const History& history);
 
 /// The grants in a history of operations: applied updates that left an owner under an epoch of their own setting.
 /// An unknown claim that took effect is a grant too, but only its consequences can be seen, not itself.

@@ -186,26 +186,27 @@ Operation operation_from(const Map& line) {
   return operation;
 }
 
+/// From when to when: the second is no earlier than the first.
+Instant end_of(const Map& line) {
+  const Instant until = time(line, "until_ns");
+  if (until < time(line, "from_ns")) throw Malformed{"it ends before it begins"};
+  return until;
+}
+
 /// What a line is, is told by the one of these names that it has.
 bool take_ownership(const Map& line, Recorded& into) {
   if (line.contains("grant")) {
-    into.grants.push_back({text(line, "grant"),
-                           text(line, "owner"),
-                           {number(line, "epoch")},
-                           time(line, "from_ns"),
-                           time(line, "until_ns")});
+    into.grants.push_back(
+        {text(line, "grant"), text(line, "owner"), {number(line, "epoch")}, time(line, "from_ns"), end_of(line)});
   } else if (line.contains("belief")) {
-    into.beliefs.push_back({text(line, "belief"),
-                            text(line, "owner"),
-                            {number(line, "epoch")},
-                            time(line, "from_ns"),
-                            time(line, "until_ns")});
+    into.beliefs.push_back(
+        {text(line, "belief"), text(line, "owner"), {number(line, "epoch")}, time(line, "from_ns"), end_of(line)});
   } else if (line.contains("effect")) {
     into.effects.push_back({text(line, "effect"),
                             text(line, "by"),
                             {number(line, "epoch")},
                             time(line, "from_ns"),
-                            time(line, "until_ns"),
+                            end_of(line),
                             text(line, "what")});
   } else {
     return false;
@@ -230,7 +231,7 @@ bool take_delivery(const Map& line, Recorded& into) {
                          number(line, "last"),
                          time(line, "at_ns")});
   } else if (line.contains("enqueued")) {
-    const Instant until = line.contains("until_ns") ? time(line, "until_ns") : Instant::max();
+    const Instant until = line.contains("until_ns") ? end_of(line) : Instant::max();
     into.enqueued.push_back({text(line, "enqueued"), text(line, "item"), time(line, "from_ns"), until});
   } else if (line.contains("dequeued")) {
     into.dequeued.push_back(
@@ -369,6 +370,7 @@ std::vector<NamedVerdict> judge(const Recorded& recorded, SearchLimits limits) {
   std::vector<Grant> grants = recorded.grants;
   // Not both: one grant would be told twice.
   if (grants.empty()) grants = grants_in(recorded.operations);
+  const std::vector<Belief>& beliefs = recorded.beliefs;
   std::vector<Effect> checkpoints = effects_in(recorded.operations, attribute::last_seq);
   Account account = sim::account(recorded.produced, recorded.delivered, recorded.gaps);
   const std::string counts = counted({{account.produced, "produced"},
@@ -378,7 +380,10 @@ std::vector<NamedVerdict> judge(const Recorded& recorded, SearchLimits limits) {
   return {{"linearizability", check_linearizable(recorded.operations, recorded.initial, limits),
            counted({{recorded.operations.size(), "operations"}})},
           {"epochs", check_epochs(grants), counted({{grants.size(), "grants"}})},
-          {"one believer", check_one_believer(recorded.beliefs), counted({{recorded.beliefs.size(), "beliefs"}})},
+          {"owners", check_owners(grants, beliefs, recorded.effects),
+           counted({{grants.size(), "grants"}, {beliefs.size(), "beliefs"}, {recorded.effects.size(), "effects"}})},
+          {"one believer", check_one_believer(beliefs, grants), counted({{beliefs.size(), "beliefs"}})},
+          {"writers", check_writers(recorded.operations), counted({{checkpoints.size(), "checkpoints"}})},
           {"fence of checkpoints", check_fence(checkpoints), counted({{checkpoints.size(), "checkpoints"}})},
           {"fence of effects", check_fence(recorded.effects), counted({{recorded.effects.size(), "effects"}})},
           {"account", std::move(account.verdict), counts},
