@@ -128,7 +128,7 @@ TEST(RecordedHistory, each_check_looks_at_what_there_is_for_it) {
       EXPECT_EQ(name == check, verdict.bad()) << check << "/" << name;
   };
   fails("linearizability", [](Recorded& it) { it.operations[0].row->attributes["x"] = 1; });
-  fails("epochs", [](Recorded& it) { it.grants = {{"a", "w1", {1}, at(1), at(2)}, {"a", "w2", {1}, at(3), at(4)}}; });
+  fails("epochs", [](Recorded& it) { it.grants = {{"a", "w1", {1}, at(1), at(2)}, {"a", "w1", {1}, at(3), at(4)}}; });
   fails("one believer", [](Recorded& it) {
     it.beliefs = {{"a", "w1", {1}, at(1), at(4)}, {"a", "w2", {2}, at(3), at(5)}};
   });
@@ -139,7 +139,7 @@ TEST(RecordedHistory, each_check_looks_at_what_there_is_for_it) {
     it.operations.push_back({"w2", "a", at(3), at(4), checkpoint, Outcome::applied, after});
   });
   fails("fence of effects", [](Recorded& it) {
-    it.effects = {{"a", "w", {2}, at(1), at(1), ""}, {"a", "w", {1}, at(2), at(2), ""}};
+    it.effects = {{"a", "w2", {2}, at(1), at(1), ""}, {"a", "w1", {1}, at(2), at(2), ""}};
   });
   fails("account", [](Recorded& it) { it.delivered.clear(); });
   fails("order", [](Recorded& it) { it.dequeued = {{"g", "i", {1}, at(1), "w"}}; });

@@ -210,6 +210,27 @@ TEST_F(Reactive, a_reader_that_wakes_after_its_right_has_ended_tells_nobody) {
   EXPECT_EQ(old->store.listener, nullptr) << "it has noticed";
 }
 
+TEST_F(Reactive, a_reader_whose_right_ends_while_it_asks_whom_to_tell_tells_nobody) {
+  for (const char* name : {"a", "b", "c"}) join(name);
+  settle();
+  tell();  // now it knows some whom it could tell
+  town.nodes.advance(town.terms.lease);
+  Town::Citizen* const old = reader();
+  ASSERT_NE(old, nullptr);
+  old->store.latency = 300ms;
+  tell();
+  town.nodes.advance(100ms);
+  old->pause();
+  asleep = old;
+  town.nodes.advance(town.terms.lease * 2);
+  ASSERT_TRUE(has_reader());
+  EXPECT_NE(reader(), old);
+  post.sent.clear();
+  old->resume();
+  town.nodes.advance(2s);
+  EXPECT_THAT(post.sent, IsEmpty());
+}
+
 TEST_F(Reactive, f45_lost_pokes_cost_time_only) {
   town.terms.reconcile_every = 2s;
   town.add("first");

@@ -30,6 +30,19 @@ TEST(Worker, takes_every_orphan_and_goes_on_after_its_last_seq) {
   EXPECT_EQ(town.row("a").number(attribute::epoch), 1);
 }
 
+TEST(Worker, takes_over_only_when_the_skew_has_passed_after_the_expiry) {
+  Town town(10s);
+  Town::Citizen& worker = town.join("w");
+  const WallTime expiry = worker.loop.wall() + 4s;
+  town.add("a");
+  town.edit("a", attribute::owner, "other#1");
+  town.edit("a", attribute::expires_at, std::int64_t{expiry.time_since_epoch().count()});
+  ASSERT_TRUE(town.nodes.advance_until([&] { return town.row("a").text(attribute::owner) != "other#1"; }, 20s));
+  EXPECT_EQ(town.row("a").text(attribute::owner), "w#00000001");
+  EXPECT_GT(town.terms.skew, 0s);
+  EXPECT_GE(worker.loop.wall(), expiry + town.terms.skew);
+}
+
 TEST(Worker, a_renewal_carries_the_checkpoint_and_the_status) {
   Town town;
   town.add("a");
