@@ -4,6 +4,7 @@
 Usage: ./dev chaos [--store sqlite|dynamodb] [--minutes M] [--seed N] [--json FILE] [--keep FOLDER]
 """
 import argparse
+import errno
 import json
 import os
 import pathlib
@@ -63,6 +64,18 @@ def start_server(store: str, seed: int):
     return server, lambda folder: DynamoTable(server, schedule.WORKERS, f"{seed}/{folder}")
 
 
+def own_folder(keep: str | None) -> str:
+    """By its full name, since a worker may see it from a file system of its own; and empty: what an earlier run left
+    behind would be judged with what this one does."""
+    if not keep:
+        return tempfile.mkdtemp(prefix="holdfast-chaos-")
+    folder = os.path.abspath(keep)
+    os.makedirs(folder, exist_ok=True)
+    if os.listdir(folder):
+        raise OSError(errno.ENOTEMPTY, "it is not empty")
+    return folder
+
+
 class Result:
     def __init__(self) -> None:
         self.injected, self.checked, self.facts = Counter(), Counter(), Counter()
@@ -93,12 +106,15 @@ def main(arguments: list[str]) -> int:
         except OSError as fault:
             print(f"chaos: cannot write {options.json}: {fault.strerror}", file=sys.stderr)
             return 2
+    try:
+        folder = own_folder(options.keep)
+    except OSError as fault:
+        print(f"chaos: cannot keep anything in {options.keep}: {fault.strerror}", file=sys.stderr)
+        return 2
     without: set[str] = set()
     again = f"./dev chaos --seed {seed} --minutes {options.minutes:g}" + (f" --store {options.store}" if options.store != "sqlite" else "")
     started = time.monotonic()
     print(f"chaos: seed {seed}, commit {commit()}, {len(plans)} rounds; to repeat: {again}", flush=True)
-    folder = options.keep or tempfile.mkdtemp(prefix="holdfast-chaos-")
-    os.makedirs(folder, exist_ok=True)
     library = clocks.build(folder)
     if not library:
         print("chaos: there is no C compiler, so clocks stay right")

@@ -20,7 +20,8 @@ class Usage(unittest.TestCase):
         for name, *command in (("spec", "spec/verify.py", "--jobs", "0"), ("spec", "spec/verify.py", "--nonsense"),
                                ("spec", "spec/verify.py", "nothing"), ("mutants", "tools/mutants.py", "--copies", "0"),
                                ("chaos", "tests/chaos/chaos.py", "--program", "none", "--minutes", "few"),
-                               ("chaos", "tests/chaos/chaos.py", "--program", "none", "--minutes", "0")):
+                               ("chaos", "tests/chaos/chaos.py", "--program", "none", "--minutes", "0"),
+                               ("chaos", "tests/chaos/chaos.py", "--program", "none", "--keep", "tests/chaos")):
             code, words = run(*command)
             self.assertEqual(2, code, words)
             self.assertRegex(words, rf"\A{name}: [^\n]+\n\Z", command)
