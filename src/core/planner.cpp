@@ -235,12 +235,19 @@ void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now
   const Instant held = held_until(struck, now);
   struck.held = held > now.instant;
   if (struck.held) struck.since = held;
-  const auto place = places_.find(candidate.key);
-  if (place != places_.end() && struck.outdates(known_[place->second].candidate)) forget(place->second);
   const Duration bound =
       std::min(row_wait_max * terms_.reconcile_every, floor_ * (std::int64_t{1} << std::min(struck.times, 16U)));
   ++struck.times;
   struck.again = now.instant + random_.between(bound / 2, bound);
+  // A look may have shown it once more while its claim was under way.
+  const auto place = places_.find(candidate.key);
+  if (place == places_.end()) return;
+  const Slot known = place->second;
+  if (struck.outdates(known_[known].candidate)) {
+    forget(known);
+  } else if (same_lease(known_[known].candidate, candidate)) {
+    due_.set(known, std::max(due_.at(known).value_or(struck.again), struck.again));
+  }
 }
 
 /// What somebody else was quicker to take no look shows again until its lease ends: it is remembered for the sake of

@@ -499,6 +499,27 @@ TEST_F(PlannerTest, s10_a_row_that_a_plain_worker_gave_back_is_not_held_up_by_th
   EXPECT_TRUE(taken);
 }
 
+TEST_F(PlannerTest, s10_a_row_that_a_look_showed_again_while_its_claim_was_under_way_is_not_claimed_again_at_once) {
+  const std::vector<Row> rows{owned("CONN#a", noon - 10s)};
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    Planner planner(terms_, {}, random);
+    const auto look_and_see = [&] {
+      while (!planner.look(now())) advance(10ms);
+      EXPECT_FALSE(planner.saw(rows, false, now()));
+    };
+    look_and_see();
+    advance(1s);
+    const auto first = planner.take(now(), 1);
+    ASSERT_TRUE(first);
+    look_and_see();
+    planner.claim_failed(*first, {.setback = Setback::conflict}, now());
+    const Instant heard = now().instant;
+    while (!planner.take(now(), 1)) advance(1ms);
+    EXPECT_GE(now().instant, heard + 125ms) << "half of the least time between looks; seed " << seed;
+  }
+}
+
 TEST_F(PlannerTest, s10_a_row_whose_lease_was_shortened_is_claimed_though_a_conflict_showed_it_far_ahead) {
   const auto owned_until = [&](Duration ahead) {
     Row row = orphan("CONN#a");
