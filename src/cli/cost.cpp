@@ -2,6 +2,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 
@@ -42,23 +44,28 @@ json::object to_object(const CostLine& line) {
           {"on_demand_per_month", line.on_demand}};
 }
 
+/// Of what is counted in whole ones: 5000, not 5E3.
+std::int64_t whole(double count) {
+  return std::llround(count);
+}
+
 std::string as_json(const CostQuestion& asked, const CostEstimate& estimate) {
   json::object kinds;
   for (const CostLine& line : estimate.lines) kinds[line.kind] = to_object(line);
   const ProvisionedUnits& units = estimate.provisioned;
   const json::object document{
-      {"connections", asked.connections},
-      {"workers", asked.workers},
+      {"connections", whole(asked.connections)},
+      {"workers", whole(asked.workers)},
       {"mode", asked.mode == CostMode::lease ? "lease" : "session"},
       {"renew_every_s", std::chrono::duration<double>(asked.renew_every).count()},
       {"kinds", std::move(kinds)},
       {"total", to_object(estimate.total)},
       {"on_demand", json::object{{"per_month", estimate.total.on_demand},
                                  {"per_connection_month", estimate.total.on_demand / asked.connections}}},
-      {"provisioned", json::object{{"table_write_units", units.table_write},
-                                   {"index_write_units", units.index_write},
-                                   {"table_read_units", units.table_read},
-                                   {"index_read_units", units.index_read},
+      {"provisioned", json::object{{"table_write_units", whole(units.table_write)},
+                                   {"index_write_units", whole(units.index_write)},
+                                   {"table_read_units", whole(units.table_read)},
+                                   {"index_read_units", whole(units.index_read)},
                                    {"per_month", estimate.provisioned_cost},
                                    {"per_connection_month", estimate.provisioned_cost / asked.connections}}},
       {"prices", json::object{{"million_write_units", asked.prices.write},

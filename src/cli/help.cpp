@@ -66,7 +66,7 @@ std::string HelpFormat::make_option(const CLI::Option* option, bool is_positiona
   std::string notes;
   const auto note = [&notes](const std::string& text) { notes += (notes.empty() ? "" : "; ") + text; };
   if (option->get_required() && !is_positional) note("required");
-  if (!option->get_default_str().empty()) note(option->get_default_str());
+  if (!option->get_required() && !option->get_default_str().empty()) note(option->get_default_str());
   if (!is_positional && option->get_expected_max() > 1) note("may be repeated");
   if (!option->get_envname().empty()) note(option->get_envname());
   return two_columns(left, option->get_description() + (notes.empty() ? "" : " [" + notes + "]"));

@@ -15,13 +15,12 @@ std::string words_of(const ClockOffset& offset) {
   const auto shown = [](Duration duration) {
     return runtime::describe_duration(std::chrono::round<std::chrono::milliseconds>(std::chrono::abs(duration)));
   };
+  const auto between = [&](Duration near, Duration far) {
+    return shown(near) == shown(far) ? shown(far) : shown(near) + " to " + shown(far);
+  };
   const std::string server = "this machine's clock is ";
-  if (offset.least > Duration::zero()) {
-    return server + shown(offset.least) + " to " + shown(offset.most) + " behind the server's";
-  }
-  if (offset.most < Duration::zero()) {
-    return server + shown(offset.most) + " to " + shown(offset.least) + " ahead of the server's";
-  }
+  if (offset.least > Duration::zero()) return server + between(offset.least, offset.most) + " behind the server's";
+  if (offset.most < Duration::zero()) return server + between(offset.most, offset.least) + " ahead of the server's";
   return server + "within " + shown(std::max(offset.most, -offset.least)) + " of the server's";
 }
 

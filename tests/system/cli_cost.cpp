@@ -27,6 +27,8 @@ TEST(CliCost, prints_units_and_money_for_people_and_for_programs) {
   const auto& renew = answer.at("kinds").at("renew");
   EXPECT_DOUBLE_EQ(renew.at("index_write_units_per_second").as_double(), 80);
   EXPECT_NEAR(renew.at("on_demand_per_month").as_double(), 630.72, 1e-6);
+  EXPECT_EQ(answer.at("connections").as_int64(), 200);
+  EXPECT_EQ(answer.at("provisioned").at("table_write_units").as_int64(), 58);
   EXPECT_DOUBLE_EQ(answer.at("prices").at("million_write_units").as_double(), 2);
 }
 

@@ -140,6 +140,7 @@ TEST(ClockAgainstServer, half_the_skew_warns_and_more_than_it_fails_and_what_can
   EXPECT_EQ(health(600ms, 700ms), Health::warning);
   EXPECT_EQ(health(-2s, -1500ms), Health::failed);
   EXPECT_THAT(judge_clock(ClockOffset{1500ms, 2s}, 1s, "").detail, HasSubstr("behind the server's"));
+  EXPECT_THAT(judge_clock(ClockOffset{1h, 1h + 100ms}, 1s, "").detail, HasSubstr("clock is 60 min behind"));
   EXPECT_THAT(judge_clock(ClockOffset{-2s, -1500ms}, 1s, "").advice, HasSubstr("--skew"));
   EXPECT_EQ(judge_clock(std::nullopt, 1s, "no Date").detail, "no Date");
 }
