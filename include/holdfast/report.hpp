@@ -29,7 +29,7 @@ struct Failover {
 struct Report {
   enum class End {
     drained,  ///< everything was released in time
-    cut,      ///< the drain's limit ran out, and what was left was cut
+    cut,      ///< something was not given back by the end of its lease or of the drain
     stopped,  ///< stopped at once, without releasing
     failed,   ///< ended by an unexpected error
   };

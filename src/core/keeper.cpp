@@ -377,9 +377,14 @@ void Keeper::release_answered(Slot slot, Outcome outcome, const Row* row, Now no
       retry(slot, now);
       return;
     case Outcome::rejected:
-      end(slot, Ending::released);
+      give_up_release(slot);
       return;
   }
+}
+
+void Keeper::give_up_release(Slot slot) {
+  ++counters_.not_released;
+  end(slot, Ending::released);
 }
 
 void Keeper::give_back(Slot slot, Now now) {
@@ -392,7 +397,7 @@ void Keeper::give_back(Slot slot, Now now) {
   }
   begin_write(lease);
   if (now.instant >= lease.until) {
-    end(slot, Ending::released);
+    give_up_release(slot);
   } else {
     ask_write(slot);
   }
@@ -474,6 +479,7 @@ void Keeper::fire(Slot slot, Now now) {
     // The store owes an answer by the deadline. Should it fail to, the lease does not wait for ever (S10).
     settle(slot, Outcome::unknown, nullptr, now);
   } else if (now.instant >= lease.until) {
+    if (lease.state == State::releasing) return give_up_release(slot);
     end(slot, lease.state == State::claiming ? Ending::claim_failed : Ending::released);
   } else {
     ask_write(slot);

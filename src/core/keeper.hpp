@@ -118,6 +118,7 @@ class Keeper {
     std::uint64_t claims_late = 0;         ///< won, but the reply came after the belief's end, so given back
     std::uint64_t renewals = 0;            ///< confirmed
     std::uint64_t releases = 0;            ///< confirmed
+    std::uint64_t not_released = 0;        ///< given up, since the lease ran out first, or for good
     std::uint64_t settled = 0;             ///< conflicts that were one's own earlier success (S5)
     std::uint64_t adopted = 0;             ///< conflicts that showed the lease still ours, so written again
     std::uint64_t throttled = 0;           ///< tries
@@ -206,6 +207,7 @@ class Keeper {
   void renewed(Slot slot, Instant counted_from, const Row* row, Now now);
   void retry(Slot slot, Now now);
   void give_back(Slot slot, Now now);
+  void give_up_release(Slot slot);
   void drop_claim(Slot slot, Now now);
   void lose(Slot slot, LossReason reason, Now now);
   void end(Slot slot, Ending ending);

@@ -98,8 +98,7 @@ void Membership::written(const RowReply& reply) {
       delay = Duration::zero();
     }
   } else if (!std::exchange(complaining_, true)) {
-    log_.warning("worker row " + key_ + " cannot be written (" + std::string(to_string(reply.outcome)) +
-                 "): " + reply.error.detail);
+    log_.warning("worker row " + key_ + " cannot be written: " + reply.error.detail);
   }
   if (again_) delay = Duration::zero();
   if (delay > Duration::zero()) {

@@ -51,7 +51,7 @@ void Tidings::flush() {
     const bool wanted = reason == LossReason::stopped || reason == LossReason::drained;
     const bool given_back = wanted || reason == LossReason::sink_failed;
     bad = bad || !wanted;
-    line += (line.empty() ? "" : ", ") + std::string(given_back ? "gave back " : "lost ") + std::to_string(ends_[i]) +
+    line += (line.empty() ? "" : ", ") + std::string(given_back ? "let go of " : "lost ") + std::to_string(ends_[i]) +
             " (" + std::string(to_string(reason)) + ")";
   }
   if (line.empty()) return;
@@ -103,8 +103,7 @@ void Tidings::answered(Asked asked, Outcome outcome, const Error& error) {
   side.bad = side.bad || outcome == Outcome::rejected || side.failures >= failures_that_mean_away;
   if (!side.bad || away_since_) return;
   away_since_ = side.first_failure;
-  log_.warning("store: " + std::string(to_string(outcome)) + ": " + error.detail +
-               "; trying on, leases are kept as long as they last");
+  log_.warning("store: " + error.detail + "; trying on, leases are kept as long as they last");
 }
 
 }  // namespace holdfast::worker

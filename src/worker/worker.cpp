@@ -519,12 +519,13 @@ void Worker::drain() {
   tidings_.flush();
   log_.info("draining: " + std::to_string(keeper_.held()) + " held");
   planner_.drain();
+  not_released_before_drain_ = keeper_.counters().not_released;
   keeper_.drain(control_.now());
   membership_.tell();
   watch_.drain();
   drain_timer_ = control_.call_at(drain_deadline_, [this] {
     drain_timer_ = 0;
-    end(keeper_.used() == 0 ? Report::End::drained : Report::End::cut);
+    end(Report::End::drained);
   });
   pump();
 }
@@ -545,7 +546,6 @@ void Worker::end(Report::End how) {
   if (over_) return;
   tidings_.flush();
   pulse_.stop();
-  report_.end = report_.failure.empty() ? how : Report::End::failed;
   for (Place& at : places_) {
     if (at.cut_timer != 0) control_.cancel(std::exchange(at.cut_timer, 0));
     if (!at.lodging) continue;
@@ -554,8 +554,12 @@ void Worker::end(Report::End how) {
     at.lodging->cut([] {});
     retire(at, progress);
   }
-  // Also what had ended but could not be given back: its lease runs out by itself.
-  report_.cut = static_cast<std::int64_t>(keeper_.used());
+  // Also what had ended but could not be given back: its lease runs out by itself, or has done so.
+  std::uint64_t cut = keeper_.used();
+  if (draining_) cut += keeper_.counters().not_released - not_released_before_drain_;
+  report_.cut = static_cast<std::int64_t>(cut);
+  if (how == Report::End::drained && cut > 0) how = Report::End::cut;
+  report_.end = report_.failure.empty() ? how : Report::End::failed;
   report_.ended = control_.wall();
   over_ = true;
   for (TimerId* timer : {&timer_, &sink_timer_, &drain_timer_, &checkpoint_timer_}) {

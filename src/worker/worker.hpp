@@ -158,6 +158,7 @@ class Worker {
   bool finishing_ = false;
   bool over_ = false;
   Instant resources_deadline_{}, drain_deadline_{};
+  std::uint64_t not_released_before_drain_ = 0;
   Report report_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

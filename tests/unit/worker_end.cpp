@@ -93,6 +93,20 @@ TEST(WorkerEnd, slow_resources_are_waited_for_while_their_leases_are_renewed) {
   EXPECT_THAT(town.world.wrong(), IsEmpty());
 }
 
+TEST(WorkerEnd, what_no_store_took_back_before_its_lease_ran_out_counts_as_cut) {
+  Town town(3s);
+  town.add_many(5);
+  Town::Citizen& worker = town.join("w", 1000, [](auto& options) { options.drain_timeout = 20s; });
+  ASSERT_TRUE(town.all_flow(5, 10s));
+  worker.store.judge = [](const Update*) { return Fault::request_lost; };
+  worker.worker->drain();
+  ASSERT_TRUE(town.nodes.advance_until([&] { return worker.ended; }, 30s));
+  EXPECT_EQ(worker.worker->report().end, Report::End::cut);
+  EXPECT_EQ(worker.worker->report().cut, 5);
+  EXPECT_EQ(worker.worker->report().releases, 0);
+  EXPECT_EQ(worker.said("ended: 0 given back, 5 cut"), 1U);
+}
+
 TEST(WorkerEnd, a_drain_without_a_store_ends_at_its_limit_and_says_what_was_cut) {
   Town town(3s);
   town.add_many(5);

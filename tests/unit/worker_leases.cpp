@@ -319,7 +319,7 @@ TEST(Faults, f20_an_outage_is_told_once_and_its_end_once) {
   town.nodes.advance(60s);
   worker.store.judge = nullptr;
   ASSERT_TRUE(town.all_flow(20, 20s));
-  EXPECT_EQ(worker.said("store: unknown"), 1U);
+  EXPECT_EQ(worker.said("store: timed out"), 1U);
   EXPECT_EQ(worker.said("store: answers again"), 1U);
   EXPECT_LT(worker.log.size(), 15U);
 }
