@@ -57,7 +57,7 @@ Fault validation(const std::string& message, const TableOptions& options) {
                                      ": name its own with key= in the store's URL");
   }
   if (has(message, "size has exceeded") || has(message, "size to update has exceeded")) {
-    return rejected(Code::exhausted, "the row would be larger than the 400 KB that DynamoDB lets one have");
+    return rejected(Code::usage, "the row would be larger than the 400 KB that DynamoDB lets one have");
   }
   if (has(message, "Type mismatch for Index Key")) {
     return rejected(Code::usage, "an attribute of an index of " + where(options) +

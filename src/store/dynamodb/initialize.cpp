@@ -159,7 +159,7 @@ class Initializer : public std::enable_shared_from_this<Initializer> {
     }
     const TableShape shape = shape_of(*table, options());
     context_->server.stream = shape.has_stream ? Server::Does::yes : Server::Does::no;
-    if (shape.misfit) return end(Outcome::rejected, {Code::usage, *shape.misfit});
+    if (shape.misfit) return end(Outcome::rejected, {Code::corrupt, *shape.misfit});
     if (!shape.is_active || (shape.has_index && !shape.index_is_active)) return wait();
     if (!shape.has_index) {
       note("added the index " + options().index);
