@@ -19,8 +19,13 @@ std::string connection_json(const Row& row, WallTime now, bool with_options) {
   const bool held = view.lease == ConnectionView::Lease::held;  // else nobody knows how it is (F42)
   object.emplace("status", held ? Value(view.status) : Value(nullptr));
   object.emplace("status_reason", held ? Value(view.reason) : Value(nullptr));
-  object.emplace("problem", view.problem.empty() ? Value(nullptr) : Value(view.problem));
-  if (with_options) object.emplace("options", shown_options(row));
+  std::string problem = view.problem;
+  if (with_options) {
+    const std::string of_options = options_problem_of(row);
+    problem += (problem.empty() || of_options.empty() ? "" : "; ") + of_options;
+    object.emplace("options", shown_options(row));
+  }
+  object.emplace("problem", problem.empty() ? Value(nullptr) : Value(problem));
   return store::to_json(object);
 }
 

@@ -36,8 +36,8 @@ std::string problems(const std::vector<Row>& rows, WallTime now) {
   std::size_t count = 0;
   for (const Row& row : rows) {
     const std::string id = id_of(row).value_or(row.key);
-    const std::string problem = problem_of(row, id, now);
-    if (!problem.empty() && count++ < told_max) text += one_line(id + ": " + problem) + '\n';
+    const auto problem = problem_of(row, id, now);
+    if (problem && count++ < told_max) text += one_line(id + ": " + problem->words()) + '\n';
   }
   if (count > told_max) text += "... and " + std::to_string(count - told_max) + " more: see 'conn ls --json'\n";
   return text.empty() ? text : '\n' + text;
@@ -67,7 +67,7 @@ std::string as_table(const std::vector<Row>& rows, WallTime now, std::size_t col
                                    std::to_string(view.epoch),
                                    view.lease_words,
                                    std::to_string(view.last_seq)};
-    if (reasons) cells.push_back(one_line(view.reason));
+    if (reasons) cells.push_back(view.reason);
     table.add(std::move(cells));
   }
   return (reasons ? table.render(columns) : table.render()) + problems(rows, now);

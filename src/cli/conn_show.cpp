@@ -5,7 +5,6 @@
 #include "cli/output.hpp"
 #include "cli/store_session.hpp"
 #include "store/json.hpp"
-#include "worker/stream_options.hpp"
 
 namespace holdfast::cli {
 
@@ -37,10 +36,7 @@ std::string as_lines(const Row& row, WallTime now) {
     line("option", name + " = " + store::to_json(value));
   }
   if (!view.problem.empty()) line("problem", view.problem);
-  if (view.desired_state != state::removed) {
-    const auto options = worker::StreamOptions::from_row(row);
-    if (!options) line("problem", options.error().detail);
-  }
+  if (const std::string problem = options_problem_of(row); !problem.empty()) line("problem", problem);
   return text;
 }
 

@@ -22,22 +22,22 @@ struct StateSettings {
 struct Told {
   std::string words;
   bool repaired = false;
+  bool failed = false;  // this one alone: the others go on
 };
 
-// Reads the row again and tries again where somebody changed its state in between.
+// Reads the row again and tries again where somebody changed its state in between. An error is one of the table.
 Result<Told> bring(StoreSession& store, Row row, Wanted wanted, std::optional<WallTime> forget_at) {
-  const std::string id = id_of(row).value_or(row.key);
   for (int tries = 0; tries < 5; ++tries) {
     const Step step = step_to(wanted, row, forget_at, store.wall());
-    if (step.kind == Step::Kind::refuse) return fail(Code::not_found, "connection '" + id + "' " + step.words);
-    if (step.kind == Step::Kind::nothing) return Told{step.words, false};
+    if (step.kind == Step::Kind::refuse) return Told{.words = step.words, .failed = true};
+    if (step.kind == Step::Kind::nothing) return Told{.words = step.words};
     auto written = store.update(step.update);
     if (!written) return tl::unexpected<Error>(written.error());
-    if (written->applied) return Told{step.words, step.repaired};
-    if (!written->row) return fail(Code::not_found, "connection '" + id + "' is gone: see 'holdfast conn ls'");
+    if (written->applied) return Told{.words = step.words, .repaired = step.repaired};
+    if (!written->row) return Told{.words = "is gone: see 'holdfast conn ls'", .failed = true};
     row = std::move(*written->row);
   }
-  return fail(Code::unavailable, "connection '" + id + "' is being changed by others: try again");
+  return Told{.words = "is being changed by others: try again", .failed = true};
 }
 
 std::string summary(const std::map<std::string, std::size_t>& counts) {
@@ -46,6 +46,11 @@ std::string summary(const std::map<std::string, std::size_t>& counts) {
     text += (text.empty() ? "" : ", ") + std::to_string(count) + ' ' + words;
   }
   return text + '\n';
+}
+
+std::string others(std::size_t count) {
+  return count == 1 ? "another one as well: see 'holdfast conn ls'"
+                    : std::to_string(count) + " others as well: see 'holdfast conn ls'";
 }
 
 Result<void> run_state(const StateSettings& settings, Wanted wanted) {
@@ -59,10 +64,15 @@ Result<void> run_state(const StateSettings& settings, Wanted wanted) {
     forget_at = store.wall() + std::chrono::ceil<std::chrono::milliseconds>(*settings.forget_after);
   }
   std::map<std::string, std::size_t> counts;
+  std::vector<std::string> failed;  // each with why
   for (const Row& row : *rows) {
     const std::string id = *id_of(row);
     const auto told = bring(store, row, wanted, forget_at);
     if (!told) return tl::unexpected<Error>(told.error());
+    if (told->failed) {
+      failed.push_back("connection '" + id + "' " + told->words);
+      continue;
+    }
     ++counts[told->words];
     std::string line;
     if (rows->size() <= lines_max) line = id + ' ' + told->words;
@@ -70,7 +80,11 @@ Result<void> run_state(const StateSettings& settings, Wanted wanted) {
     if (line.empty()) continue;
     if (auto printed = print(line + '\n'); !printed) return printed;
   }
-  return rows->size() <= lines_max ? Result<void>{} : print(summary(counts));
+  if (rows->size() > lines_max && !counts.empty()) {
+    if (auto printed = print(summary(counts)); !printed) return printed;
+  }
+  if (failed.empty()) return {};
+  return fail(Code::not_found, failed.front() + (failed.size() == 1 ? "" : "; and " + others(failed.size() - 1)));
 }
 
 void add_state_command(Setup setup, const CommandText& text, Wanted wanted) {

@@ -55,17 +55,21 @@ void set_stream(const Attributes& stream, std::vector<Change>& changes) {
   changes.push_back(any ? Change::set(attribute::options, options->second) : Change::remove(attribute::options));
 }
 
-// The condition that an attribute is what it was when the row was read.
-Condition unchanged(const Row& row, std::string_view name) {
-  const Value* value = row.find(name);
-  return value == nullptr ? Condition::not_exists(name) : Condition::equals(name, *value);
+// Nothing in it is of a kind that no condition can name.
+bool is_readable(const Value& value) {
+  if (const Value::List* list = value.as_list()) return std::all_of(list->begin(), list->end(), is_readable);
+  if (const Value::Map* map = value.as_map()) {
+    return std::all_of(map->begin(), map->end(), [](const auto& item) { return is_readable(item.second); });
+  }
+  return !std::holds_alternative<Value::Unreadable>(value.data());
 }
 
-// The same of a number, as far as it can be read. What cannot be read is no number of a write of ours.
-Condition unchanged_number(const Row& row, std::string_view name) {
+// The condition that an attribute is what it was when the row was read, as far as it can be read. What cannot be read
+// is from no write of ours.
+Condition unchanged(const Row& row, std::string_view name) {
   const Value* value = row.find(name);
-  const bool unreadable = value != nullptr && std::holds_alternative<Value::Unreadable>(value->data());
-  return unreadable ? Condition::exists(name) : unchanged(row, name);
+  if (value == nullptr) return Condition::not_exists(name);
+  return is_readable(*value) ? Condition::equals(name, *value) : Condition::exists(name);
 }
 
 // The condition that a row's desired state is what it was when it was read.
@@ -87,8 +91,10 @@ void mend(Step& step, const Row& row, std::string_view name, Value value) {
 }
 
 // S3: what can be read as a number goes on from it. What is none says nothing about the epochs that were given out:
-// the time in milliseconds is above whatever was reached by counting. Nothing where a successor would be too large.
+// the time in milliseconds is above whatever was reached by counting. Nothing where a successor would be too large,
+// or where it cannot be read: then no condition could tell that it is still what was seen.
 std::optional<std::int64_t> mended_epoch(const Value& seen, WallTime now) {
+  if (!is_readable(seen)) return std::nullopt;
   const auto number = whole_number(seen, Fraction::rounded_up);
   const std::string* text = seen.as_string();
   const bool digits = text != nullptr && !text->empty() && std::all_of(text->begin(), text->end(), is_digit);
@@ -97,9 +103,29 @@ std::optional<std::int64_t> mended_epoch(const Value& seen, WallTime now) {
   return number && *number >= 0 ? *number : in_ms(now);
 }
 
+bool lies_far_ahead(const Row& row, WallTime now) {
+  return row.number(attribute::expires_at) > in_ms(now + far_ahead);
+}
+
+// F21: nobody's, and in the index where no worker looks for a long time: as when somebody took a dead owner out by
+// hand.
+bool is_out_of_sight(const Row& row, WallTime now) {
+  return owner_of(row).empty() && lies_far_ahead(row, now);
+}
+
+// Why start() cannot repair a row that no claim can win, as what to do instead; empty: it can.
+std::string beyond_repair(const Row& row, WallTime now) {
+  const Value* epoch = row.find(attribute::epoch);
+  if (!is_absent(epoch) && !mended_epoch(*epoch, now)) return "remove it, and add it under another name";
+  const Value* owner = row.find(attribute::owner);
+  if (!is_absent(owner) && !is_readable(*owner)) return "remove it, and add it again";
+  return {};
+}
+
 // F21, and what keeps claims from succeeding (damage_of). An owner becomes a text, so that it stays an owner until
-// its lease ends; an expiry that can be read as one is kept, since somebody may hold by it (S1). False: it cannot be.
-bool repair(Step& step, const Row& row, WallTime now) {
+// its lease ends; an expiry that can be read as one is kept, since somebody may hold by it (S1). Of rows that are not
+// beyond it.
+void repair(Step& step, const Row& row, WallTime now) {
   if (lacks_expiry(row)) {
     const Value* expiry = row.find(attribute::expires_at);
     const auto number = expiry == nullptr ? std::nullopt : whole_number(*expiry, Fraction::rounded_up);
@@ -109,11 +135,14 @@ bool repair(Step& step, const Row& row, WallTime now) {
   if (!is_absent(owner) && owner->as_string() == nullptr) {
     mend(step, row, attribute::owner, owner_of(row));
   }
+  if (is_out_of_sight(row, now)) {
+    step.update.condition = step.update.condition && unchanged(row, attribute::owner);
+    mend(step, row, attribute::expires_at, 0);
+  }
   const Value* epoch = row.find(attribute::epoch);
-  if (is_absent(epoch)) return true;
+  if (is_absent(epoch)) return;
   const auto mended = mended_epoch(*epoch, now);
   if (mended && Value(*mended) != *epoch) mend(step, row, attribute::epoch, *mended);
-  return mended.has_value();
 }
 
 Step start(const Row& row, WallTime now) {
@@ -122,12 +151,11 @@ Step start(const Row& row, WallTime now) {
     step.update.changes.push_back(Change::set(attribute::desired_state, state::started));
   }
   if (row.find(attribute::desired_state) == nullptr) step.repaired = true;
-  if (!repair(step, row, now)) {
+  if (const std::string instead = beyond_repair(row, now); !instead.empty()) {
     return {.kind = Step::Kind::refuse,
-            .words =
-                "has an epoch that no higher one can follow, so nobody can claim it: remove it, and add it under "
-                "another name"};
+            .words = "cannot be claimed by anybody: " + damage_of(row).value_or("") + ": " + instead};
   }
+  repair(step, row, now);
   if (step.update.changes.empty()) return {.kind = Step::Kind::nothing, .words = "is started already"};
   return step;
 }
@@ -154,6 +182,18 @@ Step remove(const Row& row, std::optional<WallTime> forget_at) {
     step.update.changes.push_back(Change::set(attribute::tombstone_expires_at, std::int64_t{seconds}));  // F18
   }
   return step;
+}
+
+constexpr std::string_view hidden = "***";
+
+Value::Map shown_headers(const Value::Map& headers) {
+  Value::Map shown;
+  for (const auto& [name, value] : headers) {
+    const std::string* text = value.as_string();
+    const bool reference = text != nullptr && (text->starts_with("env:") || text->starts_with("file:"));
+    shown.emplace(name, reference ? std::string_view(*text) : hidden);
+  }
+  return shown;
 }
 
 }  // namespace
@@ -214,9 +254,9 @@ Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, W
     const ConnectionView view = view_of(*row, now);
     const auto wait = until(view.expires_at_ms, now) + clock_allowance;
     return {Code::unavailable,
-            "connection '" + name + "' was removed, but " + view.owner + " may still hold it: add it again in " +
-                runtime::describe_duration(wait) +
-                (is_far_ahead(*row, now) ? ", or free it with 'holdfast conn release " + name + "'" : "")};
+            "connection '" + name + "' was removed, but " + (view.owner.empty() ? "its last owner" : view.owner) +
+                " may still hold it: add it again in " + runtime::describe_duration(wait) +
+                (lies_far_ahead(*row, now) ? ", or free it with 'holdfast conn release " + name + "'" : "")};
   }
   return {Code::unavailable, "connection '" + name +
                                  "' exists already: change it with --replace, or remove it with " +
@@ -243,26 +283,29 @@ Step release(const Row& row, Duration lease, WallTime now) {
   const std::string owner = owner_of(row);
   const WallTime soon = now + std::chrono::ceil<std::chrono::milliseconds>(lease);
   const std::int64_t expiry = row.number(attribute::expires_at);
-  if (owner.empty() || expiry == 0) return {.kind = Step::Kind::nothing, .words = "is free already"};
+  const bool lost = is_out_of_sight(row, now);
+  if ((owner.empty() && !lost) || expiry == 0) return {.kind = Step::Kind::nothing, .words = "is free already"};
   if (expiry <= in_ms(soon)) {
     return {.kind = Step::Kind::nothing,
-            .words = in_ms(now) >= expiry ? "is free already: its lease has ended"
-                                          : "is free soon: " + view_of(row, now).lease_words};
+            .words = in_ms(now) >= expiry
+                         ? "is free already: its lease has ended"
+                         : "is left as it is: its lease has " + view_of(row, now).lease_words + ", as is usual"};
   }
   Step step{.kind = Step::Kind::write};
   step.update.key = row.key;
   // The epoch and the number too: a holder whose clock was set back can write the same expiry again, and a late copy
   // of this must not take that promise back (S1, docs/adr/0017).
   step.update.condition = Condition::row_exists() && unchanged(row, attribute::owner) &&
-                          unchanged(row, attribute::expires_at) && unchanged_number(row, attribute::epoch) &&
-                          unchanged_number(row, attribute::renewal);
-  step.update.changes = {Change::set(attribute::expires_at, in_ms(soon))};
-  step.words = "is free in " + runtime::describe_duration(lease) + ", unless " + owner + " renews it before";
+                          unchanged(row, attribute::expires_at) && unchanged(row, attribute::epoch) &&
+                          unchanged(row, attribute::renewal);
+  step.update.changes = {Change::set(attribute::expires_at, lost ? 0 : in_ms(soon))};
+  step.words = lost ? "is free, and workers find it again"
+                    : "is free in " + runtime::describe_duration(lease) + ", unless " + owner + " renews it before";
   return step;
 }
 
 bool is_far_ahead(const Row& row, WallTime now) {
-  return !owner_of(row).empty() && row.number(attribute::expires_at) > in_ms(now + far_ahead);
+  return !owner_of(row).empty() && lies_far_ahead(row, now);
 }
 
 ConnectionView view_of(const Row& row, WallTime now) {
@@ -275,7 +318,7 @@ ConnectionView view_of(const Row& row, WallTime now) {
   view.epoch = is_absent(epoch) ? 0 : whole_number(*epoch).value_or(0);
   view.last_seq = last_seq_of(row).value_or(0);
   view.expires_at_ms = row.number(attribute::expires_at);
-  view.problem = problem_of(row, view.id, now);
+  if (const auto problem = problem_of(row, view.id, now)) view.problem = problem->words();
   if (view.owner.empty() || view.expires_at_ms == 0) {
     view.owner.clear();
     view.lease_words = lacks_expiry(row) ? "not in the index" : "free";
@@ -295,19 +338,33 @@ ConnectionView view_of(const Row& row, WallTime now) {
   return view;
 }
 
-std::string problem_of(const Row& row, std::string_view id, WallTime now) {
+std::optional<Problem> problem_of(const Row& row, std::string_view id, WallTime now) {
   const std::string name(id);
+  const std::string start_it = "'holdfast conn start " + name + "' repairs it";
   const bool wanted = row.text(attribute::desired_state) == state::started;
   if (const auto damage = damage_of(row); damage && wanted) {
-    return "cannot be claimed: " + *damage + "; 'holdfast conn start " + name + "' repairs it";
+    const std::string instead = beyond_repair(row, now);
+    return Problem{"cannot be claimed: " + *damage, instead.empty() ? start_it : instead};
   }
-  if (lacks_expiry(row) && wanted) return "workers cannot find it: 'holdfast conn start " + name + "' repairs it";
+  if (lacks_expiry(row) && wanted) return Problem{"workers cannot find it", start_it};
+  if (is_out_of_sight(row, now) && wanted) {
+    return Problem{"nobody holds it, and no worker looks at it before its lease_expires_at_ms, far in the future",
+                   start_it};
+  }
   if (is_far_ahead(row, now)) {
-    return "its lease ends far in the future: if " + owner_of(row) + " is dead, 'holdfast conn release " + name +
-           "' frees it";
+    return Problem{"its lease ends far in the future",
+                   "if " + owner_of(row) + " is dead, 'holdfast conn release " + name + "' frees it", false};
   }
-  if (!last_seq_of(row)) return "last_seq is " + describe(*row.find(attribute::last_seq)) + ": set it to a number";
-  return {};
+  if (!last_seq_of(row)) {
+    return Problem{"last_seq is " + describe(*row.find(attribute::last_seq)), "set it to a number"};
+  }
+  return std::nullopt;
+}
+
+std::string options_problem_of(const Row& row) {
+  if (row.text(attribute::desired_state) == state::removed) return {};
+  const auto options = worker::StreamOptions::from_row(row);
+  return options ? "" : options.error().detail;
 }
 
 bool natural_less(std::string_view left, std::string_view right) {
@@ -342,18 +399,18 @@ void sort_by_id(std::vector<Row>& rows) {
 Value::Map shown_options(const Row& row) {
   const Value* options = row.find(attribute::options);
   if (options == nullptr || options->as_map() == nullptr) return {};
-  Value::Map shown = *options->as_map();
-  const auto headers = shown.find("headers");
-  if (headers == shown.end()) return shown;
-  Value::Map masked;
-  if (const auto* map = headers->second.as_map(); map != nullptr) {
-    for (const auto& [name, value] : *map) {
-      const std::string* text = value.as_string();
-      const bool reference = text != nullptr && (text->starts_with("env:") || text->starts_with("file:"));
-      masked.emplace(name, reference ? *text : std::string("***"));
+  Value::Map shown;
+  for (const auto& [name, value] : *options->as_map()) {
+    if (!worker::StreamOptions::is_option(name)) {
+      shown.emplace(name, hidden);
+    } else if (name != "headers") {
+      shown.emplace(name, value);
+    } else if (const auto* headers = value.as_map(); headers == nullptr) {
+      shown.emplace(name, hidden);
+    } else {
+      shown.emplace(name, shown_headers(*headers));
     }
   }
-  shown.insert_or_assign("headers", std::move(masked));
   return shown;
 }
 

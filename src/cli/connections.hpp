@@ -45,14 +45,23 @@ struct Step {
 /// forget a removed one's epoch; nothing: never.
 [[nodiscard]] Step step_to(Wanted wanted, const Row& row, std::optional<WallTime> forget_at, WallTime now);
 
-/// Makes a lease that ends far in the future end `lease` from now. `lease` is what the workers run with, or more:
-/// then a holder that lives believes in nothing beyond it, and renews before (S1). Conditional on the row as it was
-/// read.
+/// Makes a lease that ends far in the future end `lease` from now, or at once where nobody has it. `lease` is what
+/// the workers run with, or more: then a holder that lives believes in nothing beyond it, and renews before (S1).
+/// Conditional on the row as it was read.
 [[nodiscard]] Step release(const Row& row, Duration lease, WallTime now);
 /// A lease that ends further ahead than any usual one.
 [[nodiscard]] bool is_far_ahead(const Row& row, WallTime now);
-/// What is wrong with the row's lease or place, and what to do; empty: nothing.
-[[nodiscard]] std::string problem_of(const Row& row, std::string_view id, WallTime now);
+
+/// What only a person can mend.
+struct Problem {
+  std::string what, cure;
+  bool stops_it = true;  ///< nobody can have the connection as it is
+  [[nodiscard]] std::string words() const { return what + "; " + cure; }
+};
+/// What is wrong with the row's lease, its place in the index or its progress.
+[[nodiscard]] std::optional<Problem> problem_of(const Row& row, std::string_view id, WallTime now);
+/// What is wrong with its URL and options, for which it is parked; empty: nothing.
+[[nodiscard]] std::string options_problem_of(const Row& row);
 
 /// A connection's row for people and programs.
 struct ConnectionView {
@@ -61,7 +70,7 @@ struct ConnectionView {
   std::string last_status;     ///< what the last holder said, where its lease ran out: F42
   std::int64_t epoch = 0, last_seq = 0, expires_at_ms = 0;
   enum class Lease { free, held, expired } lease = Lease::free;
-  std::string problem;      ///< problem_of()
+  std::string problem;      ///< problem_of() in words
   std::string lease_words;  ///< "12 s left", "free", "expired 3 s ago"
 };
 [[nodiscard]] ConnectionView view_of(const Row& row, WallTime now);
@@ -69,7 +78,8 @@ struct ConnectionView {
 void sort_by_id(std::vector<Row>& rows);
 [[nodiscard]] bool natural_less(std::string_view left, std::string_view right);
 
-/// The row's options with the values of headers replaced by `***` where they are not references (env:, file:).
+/// The row's options with `***` for the values of headers that are no references (env:, file:), and for all that is
+/// in an option that nobody knows: it may be one of those, misspelt.
 [[nodiscard]] Value::Map shown_options(const Row& row);
 
 /// One line of an import: {"id","url","options":{…},"stopped"}. Code::usage with what is wrong with it.

@@ -44,12 +44,11 @@ std::optional<Finding> look_at(const Row& row, const std::string& id, WallTime n
     finding.advice = "'holdfast conn start " + id + "' or 'conn stop " + id + "' sets it";
     return finding;
   }
-  const std::string problem = problem_of(row, id, now);
-  if (problem.empty()) return std::nullopt;
-  if (is_far_ahead(row, now)) finding.health = Health::warning;
-  const std::size_t end = problem.rfind(problem.find("; '") != std::string::npos ? "; " : ": ");
-  finding.detail = problem.substr(0, end);
-  finding.advice = end == std::string::npos ? "see 'holdfast conn show " + id + "'" : problem.substr(end + 2);
+  const auto problem = problem_of(row, id, now);
+  if (!problem) return std::nullopt;
+  if (!problem->stops_it) finding.health = Health::warning;
+  finding.detail = problem->what;
+  finding.advice = problem->cure;
   return finding;
 }
 

@@ -12,6 +12,8 @@ namespace holdfast::cli {
 
 namespace {
 
+constexpr std::size_t cell_most = 200;  // characters, as of a name of ours: what others wrote may be of any length
+
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
@@ -92,6 +94,8 @@ std::string one_line(std::string_view text) {
 
 void Table::add(std::vector<std::string> cells) {
   HOLDFAST_ASSERT(cells.size() == columns_.size(), "a table's row has a cell for each column");
+  for (std::string& cell : cells) cell = one_line(cell);
+  for (std::size_t i = 0; i + 1 < cells.size(); ++i) cells[i] = cut_to(cells[i], cell_most);
   rows_.push_back(std::move(cells));
 }
 

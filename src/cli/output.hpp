@@ -18,7 +18,9 @@ void complain(std::string_view line);
 /// Control characters and line breaks made harmless.
 [[nodiscard]] std::string one_line(std::string_view text);
 
-/// Columns for people. Cells are UTF-8, counted in code points; numbers go to the right.
+/// Columns for people. Cells are UTF-8, counted in code points; numbers go to the right. What is in a cell stays in
+/// it: no line break or other control character of somebody's gets to the terminal, and no cell but the last is
+/// endless.
 class Table {
  public:
   enum class Align { left, right };

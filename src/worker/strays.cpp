@@ -39,12 +39,15 @@ void Strays::unclaimable(const Unclaimable& now) {
 
 void Strays::far_ahead(const FarAhead& now) {
   if (now.count > far_ahead_told_) {
-    log_.warning("the leases of " + connections(now.count, now.or_more) +
-                 " end far in the future: " + shown(now.key) + " is held by " + shown(now.owner) + ", until " +
-                 runtime::describe_duration(now.ahead) +
-                 " from now; a clock is wrong, here or there, or somebody edited the row. Nobody takes it before: if "
-                 "its owner is dead, "
-                 "'holdfast conn release' frees it");
+    const std::string until = ", until " + runtime::describe_duration(now.ahead) + " from now; ";
+    log_.warning(
+        "the leases of " + connections(now.count, now.or_more) + " end far in the future: " + shown(now.key) +
+        (now.owner.empty() ? " is nobody's" + until +
+                                 "somebody edited the row. No worker looks at it before: "
+                                 "'holdfast conn start' repairs it"
+                           : " is held by " + shown(now.owner) + until +
+                                 "a clock is wrong, here or there, or somebody edited the row. Nobody takes it "
+                                 "before: if its owner is dead, 'holdfast conn release' frees it"));
   } else if (now.count == 0 && far_ahead_told_ > 0) {
     log_.info("no lease ends far in the future any more");
   }

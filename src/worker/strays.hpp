@@ -18,11 +18,11 @@ class Strays {
 
   /// Rows that are to run and that no claim can win.
   void unclaimable(const Unclaimable& now);
-  /// Leases of others that end further ahead than any healthy one.
+  /// Leases of others, or of nobody, that end further ahead than any healthy one.
   struct FarAhead {
     std::size_t count = 0;
     bool or_more = false;
-    std::string key, owner;  ///< of one of them
+    std::string key, owner;  ///< of one of them; empty: nobody's
     Duration ahead{};
   };
   void far_ahead(const FarAhead& now);

@@ -207,6 +207,11 @@ Result<void> read_seq_missing(const Value& value, StreamOptions& into) {
   return {};
 }
 
+constexpr std::array<std::string_view, 14> option_names{
+    "resume.query", "resume.inclusive", "resume.message",    "seq.pointer", "seq.missing",
+    "seq.sparse",   "headers",          "subprotocols",      "subscribe",   "silent_after",
+    "ping_every",   "dead_after",       "max_message_bytes", "ca_file"};
+
 Result<void> read_option(const std::string& name, const Value& value, StreamOptions& into) {
   if (name == "resume.query") return read_text(name, value, into.resume_query);
   if (name == "resume.inclusive") return read_bool(name, value, into.resume_inclusive);
@@ -222,11 +227,12 @@ Result<void> read_option(const std::string& name, const Value& value, StreamOpti
   if (name == "dead_after") return read_duration(name, value, into.dead_after);
   if (name == "max_message_bytes") return read_size(name, value, into.max_message_bytes);
   if (name == "ca_file") return read_text(name, value, into.ca_file);
-  return fail(
-      Code::usage,
-      "unknown option '" + one_line(name, 60) +
-          "': there are resume.query, resume.inclusive, resume.message, seq.pointer, seq.missing, seq.sparse, "
-          "headers, subprotocols, subscribe, silent_after, ping_every, dead_after, max_message_bytes and ca_file");
+  std::string known;
+  for (const std::string_view each : option_names) {
+    if (!known.empty()) known += each == option_names.back() ? " and " : ", ";
+    known += each;
+  }
+  return fail(Code::usage, "unknown option '" + one_line(name, 60) + "': there are " + known);
 }
 
 Value::List to_list(const std::vector<std::string>& texts) {
@@ -236,6 +242,10 @@ Value::List to_list(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+bool StreamOptions::is_option(std::string_view name) {
+  return std::find(option_names.begin(), option_names.end(), name) != option_names.end();
+}
 
 Result<StreamOptions> StreamOptions::from_row(const Row& row) {
   StreamOptions options;

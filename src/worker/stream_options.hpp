@@ -47,6 +47,8 @@ struct StreamOptions {
   /// Reads and checks a row. Code::usage with one sentence that names the option; one that is not known is an
   /// error too (it may matter: better parked than wrong).
   [[nodiscard]] static Result<StreamOptions> from_row(const Row& row);
+  /// Whether `options` may have one of this name.
+  [[nodiscard]] static bool is_option(std::string_view name);
   /// The same checks on values that came from elsewhere, such as a command line.
   [[nodiscard]] Result<void> check() const;
   /// `ws_url`, and `options` with what differs from the defaults. from_row() gives it back as it was.

@@ -42,7 +42,7 @@ void Worker::look(const Look& due, std::string page) {
 }
 
 /// Rows that no look for orphans shows, for a long time, as nobody may take them: only people can tell whether their
-/// owners live. One's own are renewed to what is right.
+/// owners live, and what a time without an owner is to mean. One's own are renewed to what is right.
 void Worker::look_far_ahead() {
   const Instant now = control_.instant();
   if (draining_ || now < look_far_ahead_after_) return;
@@ -61,7 +61,7 @@ void Worker::look_far_ahead() {
                      Strays::FarAhead far;
                      for (const Row& row : reply.value.rows) {
                        const std::string_view owner = row.text(attribute::owner);
-                       if (owner.empty() || owner == keeper_.owner().value || far.count++ > 0) continue;
+                       if (owner == keeper_.owner().value || far.count++ > 0) continue;
                        far.key = row.key;
                        far.owner = owner;
                        const std::chrono::milliseconds ahead(row.number(attribute::expires_at) -

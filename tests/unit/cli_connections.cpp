@@ -15,6 +15,7 @@ using test::LeaseTable;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr WallTime now{std::chrono::milliseconds(1'700'000'000'000)};
 constexpr std::int64_t now_ms = 1'700'000'000'000;
@@ -241,6 +242,58 @@ TEST(Faults, f21_an_epoch_without_a_successor_cannot_be_repaired_and_start_says_
   }
 }
 
+// Sets, binaries, numbers beyond 64 bits: no condition can name them, so nothing could be changed only if it is still
+// so.
+TEST(Faults, f21_what_cannot_be_read_cannot_be_repaired_and_nobody_says_that_start_does) {
+  const Value set = Value::Unreadable{"a set of texts"};
+  for (const auto& [name, value] : std::initializer_list<std::pair<std::string_view, Value>>{
+           {attribute::epoch, set}, {attribute::owner, set}, {attribute::epoch, Value::Map{{"deep", set}}}}) {
+    LeaseTable table;
+    Row& row = table.add("CONN#a");
+    row.attributes.insert_or_assign(std::string(name), value);
+    const Step step = step_to(Wanted::started, row, std::nullopt, now);
+    EXPECT_EQ(step.kind, Step::Kind::refuse) << name;
+    EXPECT_THAT(step.words, AllOf(HasSubstr(std::string(name)), HasSubstr("remove it"))) << name;
+    EXPECT_THAT(view_of(row, now).problem, AllOf(HasSubstr("remove it"), Not(HasSubstr("conn start")))) << name;
+    EXPECT_EQ(step_to(Wanted::stopped, row, std::nullopt, now).kind, Step::Kind::write) << name;
+  }
+}
+
+TEST(Faults, f21_an_epoch_without_a_successor_is_not_said_to_be_repairable) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::epoch), Value(std::int64_t{INT64_MAX}));
+  EXPECT_THAT(view_of(row, now).problem, AllOf(HasSubstr("another name"), Not(HasSubstr("conn start"))));
+}
+
+// As after a dead owner was taken out by hand: it is free, and no look reaches so far.
+TEST(Faults, f21_what_is_nobodys_and_far_in_the_future_is_told_and_start_or_release_brings_it_back) {
+  for (const bool by_release : {false, true}) {
+    LeaseTable table;
+    Row& row = table.add("CONN#a");
+    row.attributes.erase(std::string(attribute::owner));
+    row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(std::int64_t{INT64_MAX}));
+    EXPECT_THAT(view_of(row, now).problem, HasSubstr("conn start a"));
+    const Step step = by_release ? release(row, 20s, now) : step_to(Wanted::started, row, std::nullopt, now);
+    ASSERT_EQ(step.kind, Step::Kind::write);
+    ASSERT_EQ(table.carry_out(step.update).outcome, Outcome::applied);
+    EXPECT_EQ(table.find("CONN#a")->number(attribute::expires_at, -1), 0);
+    EXPECT_EQ(view_of(*table.find("CONN#a"), now).problem, "");
+    // S1: somebody may have claimed it meanwhile.
+    table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::owner), Value("w#1"));
+    table.row("CONN#a").attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 20'000));
+    EXPECT_EQ(table.carry_out(step.update).outcome, Outcome::conflict);
+  }
+}
+
+TEST(Release, says_of_a_lease_that_ends_soon_enough_that_it_is_left_as_it_is) {
+  LeaseTable table;
+  Row& row = table.add("CONN#a");
+  row.attributes.insert_or_assign(std::string(attribute::owner), Value("w#1"));
+  row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(now_ms + 12'000));
+  EXPECT_THAT(release(row, 20s, now).words, AllOf(HasSubstr("left as it is"), HasSubstr("12 s left")));
+}
+
 TEST(Faults, f21_start_makes_an_owner_that_is_no_text_one_and_leaves_it_its_lease) {
   LeaseTable table;
   Row& row = table.add("CONN#a");
@@ -354,6 +407,16 @@ TEST(ShownOptions, header_values_are_hidden_but_for_references) {
       shown.at("headers"),
       Value(Value::Map{
           {"Authorization", "***"}, {"X-Env", "env:TOKEN"}, {"X-File", "file:/run/token"}, {"X-Number", "***"}}));
+}
+
+TEST(ShownOptions, what_no_option_is_called_is_hidden_since_it_may_be_headers_misspelt) {
+  Row row{"CONN#a", {}};
+  row.attributes.emplace(attribute::url, "ws://h/");
+  row.attributes.emplace(attribute::options, Value::Map{{"header", Value::Map{{"Authorization", "Bearer secret"}}},
+                                                        {"headers", "Authorization: Bearer secret"}});
+  EXPECT_THAT(connection_json(row, now, true),
+              AllOf(HasSubstr(R"("options":{"header":"***","headers":"***"})"),
+                    HasSubstr(R"("problem":"unknown option 'header')"), Not(HasSubstr("secret"))));
 }
 
 TEST(ConnectionIds, are_names_that_a_person_can_type) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/demo_view.hpp"
 
 namespace holdfast::cli {
@@ -22,6 +24,17 @@ TEST(Table, characters_of_several_bytes_count_as_one) {
   table.add({"größe", "1"});
   table.add({"abcde", "2"});
   EXPECT_EQ(table.render(), "ID     X\ngröße  1\nabcde  2\n");
+}
+
+TEST(Table, what_others_wrote_stays_in_its_cell_and_does_nothing_to_the_terminal) {
+  Table table({{"ID"}, {"REASON"}});
+  table.add({"a\n\x1b[31mb", "c\rd\n"});
+  table.add({std::string(2000, 'k'), ""});
+  const std::string text = table.render();
+  EXPECT_NE(text.find("a  [31mb"), std::string::npos);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_EQ(text.find_first_of("\x1b\r"), std::string::npos);
+  EXPECT_LT(text.size(), 1000U);
 }
 
 TEST(Table, the_last_column_is_cut_to_fit_and_says_so) {
