@@ -141,13 +141,24 @@ CLI::Option& add_arguments(CLI::App& app, const std::string& name, std::vector<s
 }
 
 CLI::App& add_command(Setup setup, const CommandText& text, Action action) {
+  CommandText whole = text;
+  whole.exit_codes =
+      "  0  fine\n  1  " + text.exit_codes + "\n  2  the command line, a variable or the config file makes no sense";
+  return add_command(setup, whole, 2, [action = std::move(action)]() -> Result<int> {
+    const Result<void> done = action();
+    if (!done) return tl::unexpected<Error>(done.error());
+    return 0;
+  });
+}
+
+CLI::App& add_command(Setup setup, const CommandText& text, int usage, CodedAction action) {
   CLI::App* app = setup.parent.add_subcommand(text.name, text.description);
   app->group("Commands");
   std::string example = "  $ holdfast ";
   for (const char c : text.example) example += c == '\n' ? std::string("\n  $ holdfast ") : std::string(1, c);
-  app->footer("Example:\n" + example + "\n\nExit codes:\n  0  fine\n  1  " + text.exit_codes +
-              "\n  2  the command line, a variable or the config file makes no sense");
+  app->footer("Example:\n" + example + "\n\nExit codes:\n" + text.exit_codes);
   app->callback([&chosen = setup.chosen, action = std::move(action)] { chosen = action; });
+  if (usage != 2) setup.usage_codes[app] = usage;
   return *app;
 }
 

@@ -22,6 +22,9 @@ struct CommandText {
   std::string exit_codes;  ///< what 1 means here; 0 and 2 are the same everywhere
 };
 CLI::App& add_command(Setup setup, const CommandText& text, Action action);
+/// A command with exit codes of its own: `exit_codes` tells all of them, a line each; `usage` is the one for a
+/// command line that makes no sense.
+CLI::App& add_command(Setup setup, const CommandText& text, int usage, CodedAction action);
 
 /// Options whose value is read by us, so that what is wrong is told in our words. A target's value before the
 /// parse is its default, and shown. Each can also be set by HOLDFAST_<NAME> and by a config file.

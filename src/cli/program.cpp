@@ -29,7 +29,8 @@ const Filter all = [](const CLI::App*) { return true; };
 // The program with all of its commands; filled while it parses.
 struct Program {
   CLI::App root{"Many WebSocket connections, each held by exactly one of many workers."};
-  Action chosen;
+  CodedAction chosen;
+  std::unordered_map<const CLI::App*, int> usage_codes;
 
   Program();
 };
@@ -53,14 +54,14 @@ Program::Program() {
       "the file.\n\nExit codes:\n  0  fine\n  1  something failed\n  2  the command line, a variable or the config "
       "file makes no sense");
 
-  const Setup setup{root, chosen};
+  const Setup setup{root, chosen, usage_codes};
   add_init(setup);
   add_doctor(setup);
   CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
   conn->group("Commands");
   conn->footer(
       "Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
-  const Setup conn_setup{*conn, chosen};
+  const Setup conn_setup{*conn, chosen, usage_codes};
   add_conn_add(conn_setup);
   add_conn_ls(conn_setup);
   add_conn_show(conn_setup);
@@ -73,6 +74,16 @@ Program::Program() {
   add_cost(setup);
   add_feed(setup);
   add_demo(setup);
+  add_run(setup);
+  add_once(setup);
+  add_decide(setup);
+  CLI::App* task = root.add_subcommand("task", "list, show and release what 'run' and 'once' hold");
+  task->group("Commands");
+  task->footer("Example:\n  $ holdfast task ls");
+  const Setup task_setup{*task, chosen, usage_codes};
+  add_task_ls(task_setup);
+  add_task_show(task_setup);
+  add_task_release(task_setup);
 }
 
 const CLI::App& deepest(const CLI::App& root) {
@@ -184,14 +195,16 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
   return what;
 }
 
-int exit_code(const Error& error) {
-  return error.code == Code::usage ? 2 : 1;
+// The exit code for what was asked for wrongly.
+int usage_code(const Program& program, const CLI::App& app) {
+  const auto found = program.usage_codes.find(&app);
+  return found == program.usage_codes.end() ? 2 : found->second;
 }
 
-int finish(const Result<void>& result) {
+int finish(const Result<void>& result, int usage = 2) {
   if (result) return 0;
   complain(result.error().detail);
-  return exit_code(result.error());
+  return result.error().code == Code::usage ? usage : 1;
 }
 
 // CLI11 reads the config file before it reads variables: the one that names the file becomes an argument.
@@ -216,11 +229,13 @@ int parse_and_run(Program& program, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const CLI::App& app = deepest(program.root);
     complain(explain(error, app, program.root) + ": see '" + path_of(app) + " --help'");
-    return 2;
+    return usage_code(program, app);
   }
   // `holdfast` and `holdfast conn` alone name no command: what there is to choose from is the answer.
   if (!program.chosen) return finish(print(program.root.help()));
-  return finish(program.chosen());
+  const Result<int> code = program.chosen();
+  if (code) return *code;
+  return finish(tl::unexpected(code.error()), usage_code(program, deepest(program.root)));
 }
 
 void collect(const CLI::App& app, const std::string& prefix, std::vector<std::string>& paths) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "holdfast/error.hpp"
@@ -17,11 +18,15 @@ int run(int argc, const char* const* argv);
 
 /// What a command's action gives back: nothing, or the error that becomes the line and the exit code.
 using Action = std::function<Result<void>()>;
+/// The same for commands with exit codes of their own.
+using CodedAction = std::function<Result<int>()>;
 
-/// Where commands put themselves while the program is set up. `chosen` is the action of the one that was named.
+/// Where commands put themselves while the program is set up. `chosen` is the action of the one that was named;
+/// `usage_codes` are the exit codes of those that say 2 (asked for wrongly) with another number.
 struct Setup {
   CLI::App& parent;
-  Action& chosen;
+  CodedAction& chosen;
+  std::unordered_map<const CLI::App*, int>& usage_codes;
 };
 
 // One function per command, each in its own file.
@@ -39,6 +44,12 @@ void add_worker(Setup setup);
 void add_cost(Setup setup);
 void add_feed(Setup setup);
 void add_demo(Setup setup);
+void add_run(Setup setup);
+void add_once(Setup setup);
+void add_decide(Setup setup);
+void add_task_ls(Setup setup);
+void add_task_show(Setup setup);
+void add_task_release(Setup setup);
 
 /// The paths of all commands ("conn add"), and what each prints for --help; "" is the program itself.
 [[nodiscard]] std::vector<std::string> command_paths();

@@ -19,7 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration request_limit = 5s;
-constexpr Duration patience = 15s;        // for all tries of one request together
 constexpr Duration making_limit = 10min;  // a server makes tables, and indexes of what is there, in minutes
 constexpr Duration quiet_while_making = 3s;
 constexpr std::size_t in_flight_max = 64;
@@ -67,6 +66,7 @@ struct StoreSession::Impl {
   std::unique_ptr<runtime::Signals> signals;
   bool interrupted = false;
   bool waiting = false;
+  Duration patience{};  // for all tries of one request together
 
   // Runs the loop until `start`'s handler was called.
   template <class T>
@@ -128,19 +128,19 @@ Result<void> StoreSession::check(const std::string& url) {
       [](const Error& error) { return Error(error.code, "--store: " + error.detail); });
 }
 
-Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create) {
-  return open(url, create, {});
+Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create, Duration patience) {
+  return open(url, create, {}, patience);
 }
 
 Result<std::unique_ptr<StoreSession>> StoreSession::make(const std::string& url, const store::Making& making) {
   if (!store::is_remote(url) && (making.billing || making.stream)) {
     return fail(Code::usage, "streams and billing are for a table of DynamoDB, and " + url + " is none");
   }
-  return open(url, Create::always, making);
+  return open(url, Create::always, making, usual_patience);
 }
 
 Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create,
-                                                         const store::Making& making) {
+                                                         const store::Making& making, Duration patience) {
   if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
   const bool creates = create == Create::always || (create == Create::if_embedded && !store::is_remote(url));
   if (!creates && !store::is_remote(url)) {
@@ -153,6 +153,7 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
     }
   }
   auto impl = std::make_unique<Impl>();
+  impl->patience = patience;
   if (store::is_remote(url)) runtime::ignore_broken_pipes();  // its sockets; print() ends as they would have it
   const auto transport = [&impl] { return std::make_unique<runtime::HttpClient>(impl->loop); };
   auto store = store::open_store(url, impl->loop, transport, making);
@@ -174,7 +175,7 @@ Result<void> StoreSession::initialize(bool is_remote) {
       [&](Instant deadline, Handler<Reply<std::string>> handler) {
         impl_->store->initialize(deadline, std::move(handler));
       },
-      is_remote ? making_limit : request_limit);
+      is_remote ? making_limit : std::min(request_limit, impl_->patience));
   impl_->loop.cancel(progress);
   if (!done) return tl::unexpected<Error>(done.error());
   created_ = done->value;
@@ -289,6 +290,18 @@ Reply<store::Walked> StoreSession::walk(const std::string& from, Instant deadlin
   return impl_->await<Reply<store::Walked>>([&](Handler<Reply<store::Walked>> handler) {
     store::diagnosable(*impl_->store)->walk(from, deadline, std::move(handler));
   });
+}
+
+Store& StoreSession::store() {
+  return *impl_->store;
+}
+
+runtime::AsioLoop& StoreSession::loop() {
+  return impl_->loop;
+}
+
+void StoreSession::run_until(const std::function<bool()>& is_done) {
+  while (!is_done()) impl_->loop.run();
 }
 
 void StoreSession::catch_signals() {

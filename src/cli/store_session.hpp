@@ -12,6 +12,10 @@
 #include "store/open.hpp"
 #include "store/race.hpp"
 
+namespace holdfast::runtime {
+class AsioLoop;
+}
+
 namespace holdfast::cli {
 
 /// A store for a command: each call waits for its answer. What can pass (busy, timed out) is tried again for a
@@ -23,7 +27,10 @@ class StoreSession {
     if_embedded,  ///< simple to start with: an embedded table is made by the first command that writes
     always,
   };
-  [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create);
+  static constexpr Duration usual_patience = std::chrono::seconds(15);
+  /// `patience`: for all tries of one request together.
+  [[nodiscard]] static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create,
+                                                                  Duration patience = usual_patience);
   /// The same as `always`, with a say in how a table on a server is made: refused for any other.
   [[nodiscard]] static Result<std::unique_ptr<StoreSession>> make(const std::string& url,
                                                                   const store::Making& making);
@@ -55,6 +62,11 @@ class StoreSession {
   [[nodiscard]] store::Diagnosis diagnose(Instant deadline);
   [[nodiscard]] store::RaceResult race(Instant deadline);
   [[nodiscard]] Reply<store::Walked> walk(const std::string& from, Instant deadline);
+  // For commands that do more than single requests: they run the loop themselves.
+  [[nodiscard]] Store& store();
+  [[nodiscard]] runtime::AsioLoop& loop();
+  /// Runs the loop until that is true; it is asked after whatever calls loop().stop().
+  void run_until(const std::function<bool()>& is_done);
 
   /// From now on SIGINT and SIGTERM end wait() instead of the program.
   void catch_signals();
@@ -67,7 +79,7 @@ class StoreSession {
   struct Impl;
   explicit StoreSession(std::unique_ptr<Impl> impl);
   static Result<std::unique_ptr<StoreSession>> open(const std::string& url, Create create,
-                                                    const store::Making& making);
+                                                    const store::Making& making, Duration patience);
   Result<void> initialize(bool is_remote);
   std::unique_ptr<Impl> impl_;
   std::string created_;

@@ -1,0 +1,144 @@
+#include "cli/coordination.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "runtime/asio_loop.hpp"
+#include "runtime/environment.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+/// What a shell or a supervisor sends to a command. Others (SIGWINCH, SIGCHLD, …) are not for it, or cannot be
+/// caught.
+const std::vector<int> passed_on{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM};
+/// Of those, what asks a process to end: what is only waiting ends.
+bool ends_a_process(int signal) {
+  return signal != SIGCONT;
+}
+
+}  // namespace
+
+int code_of(const Failure& failure) {
+  switch (failure.kind) {
+    case Failure::Kind::unavailable:
+    case Failure::Kind::unknown:
+      return static_cast<int>(CoordExit::unavailable);
+    case Failure::Kind::busy:
+      return static_cast<int>(CoordExit::busy);
+    case Failure::Kind::mismatch:
+      return static_cast<int>(CoordExit::usage);
+    case Failure::Kind::refused:
+    case Failure::Kind::rejected:
+      break;
+  }
+  return static_cast<int>(CoordExit::failed);
+}
+
+int complain_of(const Failure& failure) {
+  complain(failure.error.detail);
+  return code_of(failure);
+}
+
+void add_right(CLI::App& app, RightSettings& settings, const std::string& waits_for) {
+  add_duration(app, "--ttl", settings.ttl, "how long the right lasts unless it is renewed");
+  add_duration(app, "--skew", settings.skew, "what the clocks of two machines may differ by", "a twentieth of --ttl");
+  add_duration(app, "--wait", settings.wait, "how long to wait for " + waits_for, "not at all");
+  add_switch(app, "--no-wait", settings.no_wait, "do not wait (as without --wait)");
+  add_switch(app, "--no-renew", settings.no_renew, "do not renew it: the command has --ttl and no longer");
+  add_text(app, "--on-lost", "ACTION", settings.on_lost,
+           "what happens to the command before the right is lost: term (SIGTERM, then SIGKILL), kill, or ignore");
+  add_duration(app, "--store-patience", settings.store_patience, "how long to wait for a store that does not answer");
+  add_store(app, settings.store);
+}
+
+Result<coord::TaskOptions> task_options(const RightSettings& settings) {
+  if (settings.no_wait && settings.wait) return fail(Code::usage, "--wait and --no-wait exclude each other");
+  auto terms = make_terms({.lease = settings.ttl, .skew = settings.skew});
+  if (!terms) return tl::unexpected<Error>(terms.error());
+  coord::TaskOptions options;
+  options.terms = *terms;
+  options.renews = !settings.no_renew;
+  options.wait = settings.wait.value_or(Duration::zero());
+  options.patience = settings.store_patience;
+  return options;
+}
+
+Result<coord::OnLost> on_lost_from(const std::string& text) {
+  if (text == "term") return coord::OnLost::terminate;
+  if (text == "kill") return coord::OnLost::kill;
+  if (text == "ignore") return coord::OnLost::ignore;
+  return fail(Code::usage, "--on-lost: '" + text + "' is none of term, kill, ignore");
+}
+
+std::vector<std::pair<std::string, std::string>> right_environment(const std::string& name, const coord::Held& held) {
+  return {{"HOLDFAST_TASK", name},
+          {"HOLDFAST_EPOCH", std::to_string(held.epoch().value)},
+          {"HOLDFAST_ATTEMPT", std::string(held.row().text(attribute::attempt))},
+          {"HOLDFAST_DEADLINE_MS", std::to_string(held.row().number(attribute::expires_at))}};
+}
+
+Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std::move(session)) {
+  coordinator_ =
+      std::make_unique<coord::Coordinator>(runtime::host_and_process(), session_->store(), session_->loop());
+  signals_ = std::make_unique<runtime::Signals>(
+      session_->loop(),
+      [this](int signal) {
+        if (child_) return child_->signal(signal);
+        if (!ends_a_process(signal)) return;
+        signal_ = signal;
+        wake();
+      },
+      passed_on);
+}
+
+Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& store, Duration patience) {
+  auto session = StoreSession::open(store, StoreSession::Create::if_embedded, patience);
+  if (!session) return tl::unexpected<Error>(session.error());
+  return std::unique_ptr<Coordination>(new Coordination(*std::move(session)));
+}
+
+Result<int> coordinate(const std::string& store, Duration patience,
+                       const std::function<Result<int>(Coordination&)>& action) {
+  const auto here = Coordination::open(store, patience);
+  if (here) return action(**here);
+  if (here.error().code == Code::usage) return tl::unexpected<Error>(here.error());
+  complain(here.error().detail);
+  return static_cast<int>(here.error().code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
+}
+
+void Coordination::wake() {
+  session_->loop().stop();
+}
+
+std::optional<int> Coordination::run_until(const std::function<bool()>& is_done) {
+  session_->run_until([&] { return is_done() || signal_; });
+  return is_done() ? std::nullopt : signal_;
+}
+
+void Coordination::lost() {
+  if (child_) child_->lost();
+}
+
+CommandEnd Coordination::run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
+                                     const coord::TaskOptions& options, coord::OnLost on_lost) {
+  std::optional<coord::GuardedChild::Ending> ending;
+  // Enough for a command to tidy up, and little of the lease.
+  const Duration notice = std::min<Duration>(options.terms.lease / 5, std::chrono::seconds(5));
+  auto child = coord::GuardedChild::start(std::move(command), held->guard(), on_lost, notice, session_->loop(),
+                                          [&](coord::GuardedChild::Ending how) {
+                                            ending = how;
+                                            wake();
+                                          });
+  if (!child) return {{}, child.error()};
+  child_ = *std::move(child);
+  session_->run_until([&] { return ending.has_value(); });
+  child_.reset();
+  return {*ending, std::nullopt};
+}
+
+}  // namespace holdfast::cli

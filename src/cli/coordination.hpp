@@ -1,0 +1,90 @@
+#pragma once
+#include <CLI/App.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/store_session.hpp"
+#include "coord/coordinator.hpp"
+#include "coord/guarded_child.hpp"
+#include "holdfast/lease.hpp"
+#include "runtime/signals.hpp"
+
+// What the commands of ephemeral coordinators (run, once, decide, …) have in common.
+namespace holdfast::cli {
+
+/// Exit codes, as in sysexits.h where there is one for it.
+enum class CoordExit : int {
+  fine = 0,
+  failed = 1,
+  usage = 64,
+  unavailable = 69,  ///< the store cannot be reached
+  busy = 75,         ///< somebody else has it; trying again later can help
+  lost = 76,         ///< the right was lost while the command ran
+};
+[[nodiscard]] int code_of(const Failure& failure);
+/// Tells it in one line on standard error; its exit code.
+int complain_of(const Failure& failure);
+
+/// What is asked of the right to run.
+struct RightSettings {
+  std::string store = "sqlite:holdfast.db";
+  Duration ttl = std::chrono::seconds(10);
+  std::optional<Duration> skew;
+  std::optional<Duration> wait;
+  bool no_wait = false;
+  bool no_renew = false;
+  std::string on_lost = "term";
+  Duration store_patience = std::chrono::seconds(5);
+};
+void add_right(CLI::App& app, RightSettings& settings, const std::string& waits_for);
+/// Terms and times, or what is wrong with them.
+[[nodiscard]] Result<coord::TaskOptions> task_options(const RightSettings& settings);
+[[nodiscard]] Result<coord::OnLost> on_lost_from(const std::string& text);
+
+/// How a command under a lease came to its end.
+struct CommandEnd {
+  coord::GuardedChild::Ending ending;
+  std::optional<Error> not_started;
+};
+
+/// A process that coordinates: a store, a loop, and the signals that are for the command.
+class Coordination {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Coordination>> open(const std::string& store, Duration patience);
+
+  [[nodiscard]] coord::Coordinator& coordinator() { return *coordinator_; }
+  [[nodiscard]] StoreSession& session() { return *session_; }
+  /// Runs the loop until that is true, or until a signal comes while no command runs: its number.
+  [[nodiscard]] std::optional<int> run_until(const std::function<bool()>& is_done);
+  /// Wakes run_until().
+  void wake();
+
+  /// Runs it to its end under the lease: signals are passed on to it. `environment` is added.
+  [[nodiscard]] CommandEnd run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
+                                       const coord::TaskOptions& options, coord::OnLost on_lost);
+  /// The lease of the command that runs is lost.
+  void lost();
+
+ private:
+  explicit Coordination(std::unique_ptr<StoreSession> session);
+
+  std::unique_ptr<StoreSession> session_;
+  std::unique_ptr<coord::Coordinator> coordinator_;
+  std::unique_ptr<runtime::Signals> signals_;
+  std::unique_ptr<coord::GuardedChild> child_;
+  std::optional<int> signal_;
+};
+
+/// Opens it and does that. What is wrong with the store is told, with its exit code.
+[[nodiscard]] Result<int> coordinate(const std::string& store, Duration patience,
+                                     const std::function<Result<int>(Coordination&)>& action);
+
+/// The four variables that a command finds: HOLDFAST_TASK, _EPOCH, _ATTEMPT, _DEADLINE_MS (epoch milliseconds at
+/// which the lease ends unless it is renewed).
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> right_environment(const std::string& name,
+                                                                                 const coord::Held& held);
+
+}  // namespace holdfast::cli

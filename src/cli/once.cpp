@@ -1,0 +1,178 @@
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "cli/coordination.hpp"
+#include "cli/once_record.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "coord/fingerprint.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+struct OnceSettings {
+  RightSettings right;
+  std::string key, input, abandoned = "rerun";
+  std::vector<std::string> command;
+  Duration retention = std::chrono::hours(24);
+  bool record_failures = false;
+};
+
+constexpr std::string_view exit_codes =
+    "  the command's own, now or when it was run (128 + n if signal n ended it)\n"
+    "  75   busy: somebody else is running it; or it was abandoned, and --abandoned hold leaves it to a person\n"
+    "  76   the right was lost while the command ran: its result was not recorded\n"
+    "  69   the store cannot be reached\n"
+    "  64   asked for wrongly: the command line, a variable, the config file; or the key was used with another "
+    "input\n"
+    "  1    something else failed: the command could not be started, its output does not fit";
+
+Result<OnceOptions::Abandoned> abandoned_from(const std::string& text) {
+  if (text == "rerun") return OnceOptions::Abandoned::rerun;
+  if (text == "hold") return OnceOptions::Abandoned::hold;
+  return fail(Code::usage, "--abandoned: '" + text + "' is none of rerun, hold");
+}
+
+Result<std::string> content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) return fail(Code::not_found, "cannot read " + path);
+  return content;
+}
+
+/// Runs the command, records what it printed and how it ended, then prints it: nobody sees a result that others would
+/// not be shown.
+Result<int> run_once(Coordination& here, const OnceSettings& settings, const coord::TaskOptions& options,
+                     coord::OnLost on_lost, const coord::Coordinator::Turn& turn,
+                     const std::optional<Ended<std::optional<OnceResult>>>& finished) {
+  auto output = CapturedOutput::open();
+  if (!output) return tl::unexpected<Error>(output.error());
+  runtime::SpawnOptions command;
+  command.arguments = settings.command;
+  command.environment = right_environment(settings.key, *turn.held);
+  command.inherit_input = true;
+  command.output = runtime::SpawnOptions::Output::file;
+  command.output_file = output->path();
+  const CommandEnd end = here.run_command(turn.held, std::move(command), options, on_lost);
+  const auto give_back = [&] {
+    turn.held->release({});
+    (void)here.run_until([&] { return finished.has_value(); });
+  };
+  if (end.not_started) {
+    give_back();
+    return tl::unexpected<Error>(*end.not_started);
+  }
+  if (end.ending.was_lost) {
+    give_back();
+    complain("the right to " + settings.key + " was lost: the command was ended");
+    return static_cast<int>(CoordExit::lost);
+  }
+  auto printed = output->content();
+  if (!printed) {
+    give_back();
+    return tl::unexpected<Error>(printed.error());
+  }
+  const OnceRecord record{end.ending.exit.code, *std::move(printed)};
+  const bool is_result = record.exit_code == 0 || (settings.record_failures && end.ending.exit.signal == 0);
+  if (!is_result) {
+    give_back();  // not done: the next caller runs it
+    if (const auto told = print(record.output); !told) return tl::unexpected<Error>(told.error());
+    return record.exit_code;
+  }
+  const auto fits = here.coordinator().finish(
+      turn, {record.exit_code == 0, to_content(record), here.session().wall()}, settings.retention);
+  if (!fits) {
+    give_back();
+    complain(fits.error().detail);
+    return static_cast<int>(fits.error().code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
+  }
+  if (const auto signal = here.run_until([&] { return finished.has_value(); })) return 128 + *signal;
+  if (!*finished) return complain_of(finished->error());
+  if (const auto told = print(record.output); !told) return tl::unexpected<Error>(told.error());
+  return record.exit_code;
+}
+
+Result<int> replay(const OnceResult& result) {
+  const auto record = record_from(result.content);
+  if (!record) return tl::unexpected<Error>(record.error());
+  if (const auto told = print(record->output); !told) return tl::unexpected<Error>(told.error());
+  return record->exit_code;
+}
+
+Result<int> once(Coordination& here, const OnceSettings& settings, OnceOptions what,
+                 const coord::TaskOptions& options, coord::OnLost on_lost) {
+  std::optional<Ended<coord::Coordinator::Turn>> turn;
+  std::optional<Ended<std::optional<OnceResult>>> finished;
+  coord::Coordinator::OnceEvents events;
+  events.turn = [&](auto got) {
+    turn = std::move(got);
+    here.wake();
+  };
+  events.lost = [&](LossReason) { here.lost(); };
+  events.finished = [&](auto got) {
+    finished = std::move(got);
+    here.wake();
+  };
+  here.coordinator().once(std::move(what), options, std::move(events));
+  if (const auto signal = here.run_until([&] { return turn.has_value(); })) return 128 + *signal;
+  if (!*turn) return complain_of(turn->error());
+  if ((*turn)->done) return replay((*turn)->done->result);
+  if ((*turn)->hold) {
+    complain(
+        settings.key + " was begun by " + (*turn)->hold->owner +
+        ", which left no result: find out what became of it, then 'holdfast task release' it to have it run again");
+    return static_cast<int>(CoordExit::busy);
+  }
+  return run_once(here, settings, options, on_lost, **turn, finished);
+}
+
+Result<int> once(const OnceSettings& settings) {
+  const auto options = task_options(settings.right);
+  if (!options) return tl::unexpected<Error>(options.error());
+  const auto on_lost = on_lost_from(settings.right.on_lost);
+  if (!on_lost) return tl::unexpected<Error>(on_lost.error());
+  const auto abandoned = abandoned_from(settings.abandoned);
+  if (!abandoned) return tl::unexpected<Error>(abandoned.error());
+  OnceOptions what;
+  what.key = settings.key;
+  what.abandoned = *abandoned;
+  if (!settings.input.empty()) {
+    const auto input = content_of(settings.input);
+    if (!input) return tl::unexpected<Error>(input.error());
+    what.fingerprint = coord::fingerprint_of(*input);
+  }
+  return coordinate(settings.right.store, settings.right.store_patience,
+                    [&](Coordination& here) { return once(here, settings, what, *options, *on_lost); });
+}
+
+}  // namespace
+
+void add_once(Setup setup) {
+  const auto settings = std::make_shared<OnceSettings>();
+  CLI::App& app = add_command(
+      setup,
+      {.name = "once",
+       .description = "run a command once for a key; afterwards print what it printed, with its exit code",
+       .example = "once invoice-17 --input order.json --wait 1m -- ./charge.sh order.json",
+       .exit_codes = std::string(exit_codes)},
+      static_cast<int>(CoordExit::usage), [settings] { return once(*settings); });
+  add_argument(app, "KEY", settings->key, "what is to happen once");
+  add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
+      .required();
+  add_text(
+      app, "--input", "FILE", settings->input,
+      "what the command is about: the same key with another input is refused; JSON counts as equal however written");
+  add_text(app, "--abandoned", "POLICY", settings->abandoned,
+           "what to do where somebody began and left no result: rerun it, or hold until a person decides");
+  add_duration(app, "--retention", settings->retention, "how long the result is kept, at least");
+  add_switch(app, "--record-failures", settings->record_failures,
+             "an exit code other than 0 is a result too; otherwise the next caller runs it again");
+  add_right(app, settings->right, "whoever is running it, to be given that result");
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,300 @@
+// holdfast run, once, decide, task: the real program, in races, killed and cut off.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "support/eventually.hpp"
+#include "support/program.hpp"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+using test::eventually;
+using test::expect_one_line;
+using test::Program;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class CoordRun : public testing::Test {
+ protected:
+  Program program;
+
+  /// Starts `run` with a shell script as its command.
+  runtime::Child start(const std::string& script, std::vector<std::string> options = {}) {
+    std::vector<std::string> arguments{"run", "t"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--", "/bin/sh", "-c", script});
+    auto child = program.start(arguments);
+    EXPECT_TRUE(child);
+    return *std::move(child);
+  }
+  [[nodiscard]] bool appears(const std::string& name) {
+    return eventually([&] { return std::filesystem::exists(program.file(name)); });
+  }
+  boost::json::object task() {
+    return boost::json::parse(program.run({"task", "show", "t", "--json"}).out).as_object();
+  }
+};
+
+TEST_F(CoordRun, the_command_gets_its_arguments_as_they_are_and_its_exit_code_is_ours) {
+  const auto ended =
+      program.run({"run", "t", "--", "/bin/sh", "-c", "printf '%s|' \"$@\"; exit 7", "sh", "a b", "*", ""});
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_EQ(ended.out, "a b|*||");
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
+}
+
+TEST_F(CoordRun, a_signal_that_ends_the_command_is_told_as_a_shell_would) {
+  EXPECT_EQ(program.run({"run", "t", "--", "/bin/sh", "-c", "kill -KILL $$"}).code, 137);
+}
+
+TEST_F(CoordRun, standard_input_and_the_right_are_handed_on) {
+  const auto ended = program.run({"run", "t", "--", "/bin/sh", "-c",
+                                  "cat; echo \"$HOLDFAST_TASK $HOLDFAST_EPOCH ${#HOLDFAST_ATTEMPT} "
+                                  "$((HOLDFAST_DEADLINE_MS / 1000 - $(date +%s)))\""},
+                                 "from us\n");
+  EXPECT_THAT(ended.out, testing::MatchesRegex("from us\nt 1 32 [0-9]+\n"));
+  EXPECT_THAT(program.run({"run", "t", "--", "/bin/sh", "-c", "echo $HOLDFAST_EPOCH"}).out, "2\n");
+}
+
+TEST_F(CoordRun, f28_busy_is_told_apart_from_failed) {
+  auto holder = start("touch held; sleep 100");
+  ASSERT_TRUE(appears("held"));
+  expect_one_line(program.run({"run", "t", "--", "true"}), 75, "TASK#t is held by ");
+  EXPECT_EQ(program.run({"run", "t", "--no-wait", "--busy-exit", "9", "--", "true"}).code, 9);
+  EXPECT_EQ(program.run({"run", "other", "--", "false"}).code, 1);
+  holder.kill(SIGTERM);
+  EXPECT_TRUE(holder.wait(30s));
+}
+
+TEST_F(CoordRun, who_waits_has_its_turn_as_soon_as_the_task_is_given_back) {
+  auto holder = start("touch held; while [ ! -e go ]; do sleep 0.05; done", {"--ttl", "60s"});
+  ASSERT_TRUE(appears("held"));
+  auto next = start("touch second", {"--wait", "100s"});
+  EXPECT_FALSE(next.wait(300ms));
+  EXPECT_FALSE(std::filesystem::exists(program.file("second")));
+  program.write("go", "");
+  ASSERT_EQ(next.wait(50s), (runtime::Exit{0, 0})) << "long before the lease's end";
+  EXPECT_EQ(holder.wait(30s), (runtime::Exit{0, 0}));
+}
+
+TEST_F(CoordRun, f27_signals_are_heard_while_waiting_and_passed_on_while_running) {
+  auto holder = start("trap 'touch told; exit 5' USR1; touch held; while true; do sleep 0.05; done");
+  ASSERT_TRUE(appears("held"));
+  auto waiting = start("touch ran", {"--wait", "100s"});
+  EXPECT_FALSE(waiting.wait(300ms));
+  waiting.kill(SIGTERM);
+  EXPECT_EQ(waiting.wait(30s), (runtime::Exit{128 + SIGTERM, 0}));
+  EXPECT_FALSE(std::filesystem::exists(program.file("ran")));
+  holder.kill(SIGUSR1);
+  EXPECT_EQ(holder.wait(30s), (runtime::Exit{5, 0}));
+  EXPECT_TRUE(std::filesystem::exists(program.file("told")));
+}
+
+TEST_F(CoordRun, a_dead_holder_is_succeeded_when_its_lease_has_ended_and_its_command_dies_with_it) {
+  auto holder = start("touch held; sleep 0.2; while true; do echo x >>beats; sleep 0.05; done", {"--ttl", "2s"});
+  ASSERT_TRUE(appears("beats"));
+  holder.kill(SIGKILL);
+  const auto next = program.run({"run", "t", "--ttl", "2s", "--wait", "60s", "--", "/bin/sh", "-c",
+                                 "wc -l <beats; sleep 0.5; wc -l <beats; echo $HOLDFAST_EPOCH"});
+  EXPECT_EQ(next.code, 0) << next.err;
+  const auto first = next.out.substr(0, next.out.find('\n') + 1);
+  EXPECT_EQ(next.out, first + first + "2\n") << "nobody writes while we hold it";
+}
+
+TEST_F(CoordRun, f26_when_the_right_is_lost_nothing_of_the_group_is_left) {
+  // Somebody takes the lease away; a child of the command ignores SIGTERM.
+  auto holder =
+      start("(trap '' TERM; touch held; while true; do echo x >>beats; sleep 0.05; done) & wait", {"--ttl", "3s"});
+  ASSERT_TRUE(appears("beats"));
+  EXPECT_EQ(program.run({"task", "release", "t", "--epoch", "1"}).code, 0);
+  EXPECT_EQ(holder.wait(60s), (runtime::Exit{76, 0}));
+  const auto count = program.read("beats").size();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(program.read("beats").size(), count);
+}
+
+TEST_F(CoordRun, a_command_whose_store_goes_away_is_told_to_end_before_the_lease_does) {
+  auto holder = start("trap 'touch told; exit 0' TERM; touch held; while true; do sleep 0.05; done", {"--ttl", "3s"});
+  ASSERT_TRUE(appears("held"));
+  std::filesystem::remove(program.file("holdfast.db"));
+  EXPECT_EQ(holder.wait(60s), (runtime::Exit{76, 0}));
+  EXPECT_TRUE(std::filesystem::exists(program.file("told"))) << "SIGTERM comes first";
+}
+
+TEST_F(CoordRun, without_renewal_the_command_has_its_time_and_no_longer) {
+  const auto ended = program.run({"run", "t", "--ttl", "1s", "--no-renew", "--", "sleep", "100"});
+  EXPECT_EQ(ended.code, 76);
+  EXPECT_THAT(ended.err, HasSubstr("lost"));
+}
+
+TEST_F(CoordRun, of_many_that_race_one_runs_at_a_time) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 8; ++i) {
+    all.push_back(start("mkdir lock || touch twice; sleep 0.05; rmdir lock; echo x >>done", {"--wait", "100s"}));
+  }
+  for (auto& each : all) EXPECT_EQ(each.wait(150s), (runtime::Exit{0, 0}));
+  EXPECT_EQ(program.read("done").size(), 16U);
+  EXPECT_FALSE(std::filesystem::exists(program.file("twice")));
+  EXPECT_EQ(task().at("epoch").as_int64(), 8);
+}
+
+TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
+  expect_one_line(program.run({"run", "t", "--ttl", "soon", "--", "true"}), 64, "--ttl");
+  expect_one_line(program.run({"run", "t", "--ttl", "1ms", "--", "true"}), 64, "lease");
+  expect_one_line(program.run({"run", "t"}), 64, "CMD");
+  expect_one_line(program.run({"run", "t", "--on-lost", "pray", "--", "true"}), 64, "pray");
+  expect_one_line(program.run({"run", "t", "--wait", "1s", "--no-wait", "--", "true"}), 64, "--no-wait");
+  expect_one_line(program.run({"run", "t", "--store", "postgres:x", "--", "true"}), 64, "postgres");
+}
+
+TEST_F(CoordRun, a_command_that_is_not_there_is_told_and_the_task_is_free_again) {
+  expect_one_line(program.run({"run", "t", "--", "./nowhere"}), 1, "nowhere");
+  EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
+}
+
+TEST_F(CoordRun, a_store_that_is_away_is_69) {
+  program.write("holdfast.db", "");
+  ASSERT_EQ(program.run({"init"}).code, 0);
+  // Somebody holds the write lock for longer than we are patient.
+  auto blocker =
+      program.start_command({"/usr/bin/python3", "-c",
+                             "import sqlite3, time\n"
+                             "c = sqlite3.connect('holdfast.db', isolation_level=None)\n"
+                             "c.execute('BEGIN EXCLUSIVE')\nopen('blocked', 'w').close()\ntime.sleep(100)"});
+  ASSERT_TRUE(blocker);
+  ASSERT_TRUE(appears("blocked"));
+  EXPECT_EQ(program.run({"run", "t", "--store-patience", "500ms", "--ttl", "1s", "--", "true"}).code, 69);
+}
+
+// ---- once ----
+
+TEST_F(CoordRun, once_runs_once_and_then_tells_what_it_told) {
+  const std::vector<std::string> call{"once", "k", "--", "/bin/sh", "-c", "echo ran >>runs; echo result"};
+  for (int i = 0; i < 3; ++i) {
+    const auto ended = program.run(call);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.out, "result\n");
+  }
+  EXPECT_EQ(program.read("runs"), "ran\n");
+}
+
+TEST_F(CoordRun, once_tells_any_bytes) {
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(program.run({"once", "k", "--", "printf", R"(a\377\001b)"}).out, "a\377\001b");
+}
+
+TEST_F(CoordRun, a_failure_is_run_again_unless_it_is_to_count) {
+  const std::vector<std::string> script{"--", "/bin/sh", "-c", "echo ran >>runs; exit 3"};
+  const auto with = [&](std::vector<std::string> front) {
+    front.insert(front.end(), script.begin(), script.end());
+    return front;
+  };
+  EXPECT_EQ(program.run(with({"once", "k"})).code, 3);
+  EXPECT_EQ(program.run(with({"once", "k"})).code, 3);
+  EXPECT_EQ(program.read("runs"), "ran\nran\n");
+  EXPECT_EQ(program.run(with({"once", "k", "--record-failures"})).code, 3);
+  EXPECT_EQ(program.run(with({"once", "k"})).code, 3);
+  EXPECT_EQ(program.read("runs"), "ran\nran\nran\n");
+}
+
+TEST_F(CoordRun, another_input_under_the_same_key_is_refused_however_it_is_called) {
+  program.write("a.json", R"({"amount": 1, "to": "x"})");
+  program.write("same.json", "{\"to\":\"x\",\"amount\":1.0}\n");
+  program.write("b.json", R"({"amount": 2, "to": "x"})");
+  ASSERT_EQ(program.run({"once", "k", "--input", "a.json", "--", "echo", "done"}).code, 0);
+  EXPECT_EQ(program.run({"once", "k", "--input", "same.json", "--", "false"}).out, "done\n");
+  expect_one_line(program.run({"once", "k", "--input", "b.json", "--", "true"}), 64, "another input");
+}
+
+TEST_F(CoordRun, a_duplicate_waits_for_the_result_of_the_first) {
+  auto first = program.start(
+      {"once", "k", "--", "/bin/sh", "-c", "touch held; while [ ! -e go ]; do sleep 0.05; done; echo result"});
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(appears("held"));
+  EXPECT_EQ(program.run({"once", "k", "--", "false"}).code, 75);
+  auto second = program.start({"once", "k", "--wait", "100s", "--", "false"});
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(second->wait(300ms));
+  program.write("go", "");
+  EXPECT_EQ(second->read_line(60s).value_or(""), "result");
+  EXPECT_EQ(second->wait(30s), (runtime::Exit{0, 0}));
+}
+
+TEST_F(CoordRun, f22_one_that_was_abandoned_is_run_again_or_held_for_a_person) {
+  auto dies = program.start({"once", "k", "--ttl", "1s", "--", "/bin/sh", "-c", "touch held; sleep 100"});
+  ASSERT_TRUE(dies);
+  ASSERT_TRUE(appears("held"));
+  dies->kill(SIGKILL);
+  ASSERT_TRUE(dies->wait(30s));
+  ASSERT_TRUE(eventually([&] {
+    return program.run({"once", "k", "--abandoned", "hold", "--", "true"}).err.find("left no result") !=
+           std::string::npos;
+  }));
+  expect_one_line(program.run({"once", "k", "--abandoned", "hold", "--", "true"}), 75, "task release");
+  EXPECT_EQ(program.run({"task", "release", "k", "--once", "--epoch", "1"}).code, 0);
+  EXPECT_EQ(program.run({"once", "k", "--abandoned", "hold", "--", "echo", "again"}).out, "again\n");
+}
+
+TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
+  const auto ended = program.run({"once", "k", "--", "/bin/sh", "-c", "echo ran >>runs; head -c 400000 /dev/zero"});
+  expect_one_line(ended, 1, "350000");
+  EXPECT_EQ(program.run({"once", "k", "--", "echo", "small"}).out, "small\n");
+}
+
+TEST_F(CoordRun, of_many_that_race_one_runs_and_all_tell_its_result) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 8; ++i) {
+    auto child = program.start({"once", "k", "--wait", "100s", "--", "/bin/sh", "-c",
+                                "echo ran >>runs; sleep 0.2; echo " + std::to_string(i)});
+    ASSERT_TRUE(child);
+    all.push_back(*std::move(child));
+  }
+  std::vector<std::string> told;
+  for (auto& each : all) told.push_back(each.read_line(100s).value_or("nothing"));
+  EXPECT_EQ(program.read("runs"), "ran\n");
+  EXPECT_THAT(told, testing::Each(told.front()));
+  EXPECT_NE(told.front(), "nothing");
+}
+
+// ---- decide, task ----
+
+TEST_F(CoordRun, the_first_proposal_is_told_to_all) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 8; ++i) {
+    auto child = program.start({"decide", "paid-first", "order-" + std::to_string(i)});
+    ASSERT_TRUE(child);
+    all.push_back(*std::move(child));
+  }
+  std::vector<std::string> told;
+  for (auto& each : all) told.push_back(each.read_line(60s).value_or("nothing"));
+  EXPECT_THAT(told.front(), StartsWith("order-"));
+  EXPECT_THAT(told, testing::Each(told.front()));
+  const auto json = boost::json::parse(program.run({"decide", "paid-first", "late", "--json"}).out).as_object();
+  EXPECT_EQ(json.at("value"), boost::json::value(told.front()));
+  EXPECT_FALSE(json.at("was_ours").as_bool());
+}
+
+TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
+  auto holder = start("touch held; sleep 100");
+  ASSERT_TRUE(appears("held"));
+  EXPECT_THAT(program.run({"task", "ls"}).out, HasSubstr("task  t"));
+  EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr(" left"));
+  expect_one_line(program.run({"task", "release", "t", "--epoch", "7"}), 1, "epoch 1");
+  expect_one_line(program.run({"task", "show", "nothing"}), 1, "nothing");
+  holder.kill(SIGTERM);
+  EXPECT_TRUE(holder.wait(30s));
+  EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr("free"));
+  expect_one_line(program.run({"task", "release", "t", "--epoch", "1"}), 1, "nobody holds");
+}
+
+}  // namespace
+}  // namespace holdfast
