@@ -58,7 +58,8 @@ void describe(CLI::App& app, Options& options) {
                           ->check(within(1000));
   app.add_option("--seconds", options.seconds, "The same in seconds")->check(within(3'600'000))->excludes(hours);
   app.add_option("--scenario", options.scenario, "One of " + list_of_scenarios() + " (default: drawn)");
-  app.add_option("--lease", options.lease, "Lease in seconds (default: drawn)")->check(within(86'400));
+  // At most a quarter of what a lease may be: some look for orphans only every four leases.
+  app.add_option("--lease", options.lease, "Lease in seconds (default: drawn)")->check(within(21'600));
   app.add_option("--processes", options.processes, "Workers (default: drawn)")->check(within(100));
   app.add_option("--connections", options.connections, "Connections in all (default: drawn)")->check(within(10'000));
   app.add_option("--without", options.without, "Faults to leave out, by name")->delimiter(',');

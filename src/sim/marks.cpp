@@ -58,7 +58,8 @@ constexpr std::array<std::string_view, marks_count> names{"claim_settled",
                                                           "stream_turned_off",
                                                           "poke_heard",
                                                           "poke_lost",
-                                                          "poke_refused"};
+                                                          "poke_refused",
+                                                          "closed_by_timer"};
 
 }  // namespace
 

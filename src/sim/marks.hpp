@@ -47,7 +47,7 @@ enum class Mark : std::uint8_t {
   gap_recorded,
   went_back,
   unnumbered,
-  retry_after_honoured,
+  retry_after_honoured,         ///< who was asked to wait connected again later
   fell_silent,                  ///< a half-open connection was found out
   history_forgotten,            ///< an upstream no longer had what was asked for
   paused_by_sink,               ///< reading rested while a sink was behind
@@ -64,8 +64,9 @@ enum class Mark : std::uint8_t {
   poke_heard,                   ///< a worker was told of changes by the reader
   poke_lost,                    ///< the network lost that
   poke_refused,                 ///< somebody made one up
+  closed_by_timer,              ///< a belief ended while the thread of the leases stood still, and the socket closed
 };
-inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::poke_refused) + 1;
+inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::closed_by_timer) + 1;
 
 [[nodiscard]] std::string_view name_of(Mark mark);
 

@@ -149,8 +149,8 @@ void Nemesis::strike_process(Fault fault, Process& process) {
       process.pause();
       return after(some_leases(0.05, 4), undo([](Process& it) { it.resume(); }));
     case Fault::stall:
-      process.stall(true);
-      return after(some_leases(0.05, 3), undo([](Process& it) { it.stall(false); }));
+      process.stall();
+      return after(some_leases(0.05, 3), undo([](Process& it) { it.go_on(); }));
     case Fault::drain:
       process.drain();
       return replace(place, some_leases(0.01, 0.5));
@@ -237,7 +237,7 @@ void Nemesis::make_well() {
     if (!processes_[place]) start_at(place);
     Process& process = *processes_[place];
     process.resume();
-    process.stall(false);
+    process.go_on();
     process.partition(false);
     process.reject(false);
     process.set_wall_error(Duration::zero(), 0);

@@ -139,7 +139,8 @@ void draw_margin(LeaseOptions& lease, std::uint64_t seed, bool plain_workers) {
   const auto lease_ns = static_cast<double>(lease.lease.count());
   const double skew = spread(random, 0.04, 0.2);
   lease.skew = Duration(static_cast<Duration::rep>(lease_ns * skew));
-  lease.margin = Duration(static_cast<Duration::rep>(lease_ns * spread(random, 0.005, skew * 0.95)));
+  lease.margin =
+      std::max<Duration>(Duration(static_cast<Duration::rep>(lease_ns * spread(random, 0.005, skew * 0.95))), 1ms);
 }
 
 Duration pick(Random& random, std::initializer_list<Duration> choices) {
@@ -170,6 +171,15 @@ double Plan::rate_error_most() const {
   // A belief that a slow clock draws out still ends before the lease does: that is what the margin is for (S4).
   const double covered = static_cast<double>(terms.margin.count()) / static_cast<double>(terms.lease.count());
   return std::min(0.03, 0.9 * covered);
+}
+
+Duration Plan::time_to_come_well() const {
+  Duration time = 12 * terms.lease + 2 * wall_error_most() + drain_timeout + 4 * message_every;
+  time += stream ? 6 * terms.reconcile_every : 0s;           // looks are rare, and rarer after failures
+  time += 3min;                                              // opening, backoff, Retry-After
+  if (on(Fault::refusal) || on(Fault::drop)) time += 21min;  // parked for 10 to 20 minutes
+  // A monotonic clock that runs at half speed goes on doing so: to its process all that lasts twice as long.
+  return clocks_keep_promise() ? time : 2 * time;
 }
 
 std::uint64_t seed_of(std::uint64_t seed, std::string_view part, std::uint64_t number) {

@@ -57,6 +57,10 @@ struct Plan {
   [[nodiscard]] Duration wall_error_most() const;
   /// How far the rate of a monotonic clock may be from 1.
   [[nodiscard]] double rate_error_most() const;
+  /// How long after the last fault everything may take to come right. What may still be in the way: expiries that a
+  /// wrong clock wrote, requests and index entries that are late by three leases, drains under way, the time that
+  /// connecting again may take.
+  [[nodiscard]] Duration time_to_come_well() const;
   /// Whether only waiting for the skew keeps a successor away from who still believes: with a margin above the skew,
   /// as it is by default, the margin does that alone.
   [[nodiscard]] bool margin_is_below_skew() const { return terms.margin < terms.skew; }

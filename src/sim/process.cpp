@@ -78,7 +78,8 @@ Process::Process(const Surroundings& around, std::size_t place, std::uint64_t ru
   }
   worker_ = std::make_unique<worker::Worker>(
       std::move(options), control_, std::move(homes), *store_,
-      [this](const Row& row, Loop& loop) { return make_resource(row, loop); }, log_, [this] { ended_ = true; });
+      [this](const Row& row, Loop& loop) { return make_resource(row, loop); }, log_,
+      [this] { ended_ = rules_.process(number_).ended = true; });
   rules_.process(number_).reads_changes = [this] { return worker_->reads_changes(); };
   world_.note(Happening::Kind::process, number_, -1, 1);
   control_.post([this] { worker_->start(); });
@@ -121,6 +122,7 @@ void Process::drain() {
 void Process::pause() {
   if (std::exchange(paused_, true)) return;
   paused_at_ = world_.now();
+  stands_still(true, true);
   believed_when_paused_ = rules_.believed_by(number_);
   control_.pause();
   sink_loop_.pause();
@@ -133,7 +135,7 @@ void Process::resume() {
     const bool lost = rules_.believed_by(number_) < believed_when_paused_;
     world_.marks.hit(lost ? Mark::pause_over_lease : Mark::woke_without_loss);
   }
-  rules_.process(number_).stood_still_until = world_.now();
+  stands_still(false, false);
   // Threads wake in any order, and find timers and arrivals in any order.
   std::vector<NodeLoop*> loops{&control_, &sink_loop_};
   for (const Thread& thread : threads_) loops.push_back(thread.loop.get());
@@ -141,16 +143,30 @@ void Process::resume() {
   for (NodeLoop* loop : loops) loop->resume(random_.below(2) == 0);
 }
 
-void Process::stall(bool on) {
+void Process::stall() {
   if (paused_) return;
-  for (const Thread& thread : threads_) {
-    if (on) {
-      thread.loop->pause();
-    } else {
-      thread.loop->resume(random_.below(2) == 0);
-    }
+  // With a generator of its own: what else the process draws stays as it is.
+  Random random(seed_of(world_.plan.seed, "stall", 1000 * ++stalls_ + static_cast<std::uint64_t>(number_)));
+  if (random.below(3) == 0) {
+    control_.pause();
+    return stands_still(true, rules_.process(number_).streams_stand_still);
   }
-  if (!on) rules_.process(number_).stood_still_until = world_.now();
+  for (const Thread& thread : threads_) thread.loop->pause();
+  stands_still(rules_.process(number_).control_stands_still, true);
+}
+
+void Process::go_on() {
+  if (paused_) return;
+  control_.resume(random_.below(2) == 0);
+  for (const Thread& thread : threads_) thread.loop->resume(random_.below(2) == 0);
+  stands_still(false, false);
+}
+
+void Process::stands_still(bool control, bool streams) {
+  Known& known = rules_.process(number_);
+  known.control_stands_still = control;
+  known.streams_stand_still = streams;
+  if (!control && !streams) known.stood_still_until = world_.now();
 }
 
 void Process::set_wall_error(Duration error, double drift) {

@@ -46,7 +46,8 @@ class Process {
   void drain();
   void pause();
   void resume();
-  void stall(bool on);  ///< its stream threads only
+  void stall();  ///< some of its threads stand still: those of its streams, or the one of its leases
+  void go_on();  ///< all do
   void partition(bool on) { partitioned_ = on; }
   void reject(bool on) { rejecting_ = on; }
   void set_wall_error(Duration error, double drift);
@@ -73,6 +74,7 @@ class Process {
   [[nodiscard]] Fate judge(const store::Request& request);
   [[nodiscard]] std::unique_ptr<Resource> make_resource(const Row& row, Loop& loop);
   void heard(std::string_view line);
+  void stands_still(bool control, bool streams);
   void check_drain();
   void report_marks();
 
@@ -95,6 +97,7 @@ class Process {
   std::optional<Instant> paused_at_;
   std::size_t believed_when_paused_ = 0;
   bool paused_ = false;
+  std::uint64_t stalls_ = 0;
   bool ended_ = false;
   bool partitioned_ = false;
   bool rejecting_ = false;

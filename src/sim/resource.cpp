@@ -24,6 +24,7 @@ void WatchedResource::start(::holdfast::Grant grant) {
 
 void WatchedResource::row_changed(const Row& row) {
   world_.marks.hit(Mark::edited_while_held);
+  rules_.edited(process_, connection_);
   inner_->row_changed(row);
 }
 

@@ -69,6 +69,8 @@ Intent intent_of(const Update& update) {
       if (intent.kind == Intent::Kind::other) intent.kind = Intent::Kind::renew;
     } else if (change.attribute == attribute::epoch && change.value.as_int() != nullptr) {
       intent.epoch = *change.value.as_int();
+    } else if (change.attribute == attribute::renewal && change.value.as_int() != nullptr) {
+      intent.renewal = *change.value.as_int();
     }
   }
   if (intent.epoch != 0 || intent.kind == Intent::Kind::other) return intent;

@@ -32,7 +32,7 @@ void Rules::look_at_believers(std::int32_t connection) {
   }
   for (Holding& one : at.holdings) {
     if (!believes(one)) {
-      one.ended = true;
+      if (!std::exchange(one.ended, true)) look_at_renewals(connection, one);
       continue;
     }
     if (one.ended) broken("S7", who(one.process) + " believes again after its belief had ended", connection);
@@ -84,6 +84,7 @@ void Rules::granted(std::int16_t process, std::int32_t connection, std::shared_p
   one.guard = std::move(guard);
   if (last_seq > 0) one.next = last_seq + 1;
   one.granted_at = world_.now();
+  one.confirmed = own_time(process);
   if (at.holdings.size() >= remembered) at.holdings.erase(at.holdings.begin());
   at.holdings.push_back(std::move(one));
   if (!believes(at.holdings.back())) {
@@ -111,6 +112,7 @@ void Rules::told_to_stop(std::int16_t process, std::int32_t connection, Epoch ep
       if (one->guard->holds(this->process(process).clock->instant(world_.now()))) {
         broken("S6", who(process) + " says that its belief has ended, but its guard still holds", connection);
       }
+      look_at_renewals(connection, *one);
       break;
     case LossReason::row_missing:
       if (at.row.exists) broken("S6", who(process) + " says that the row is missing, but it is there", connection);
@@ -136,14 +138,22 @@ void Rules::told_to_stop(std::int16_t process, std::int32_t connection, Epoch ep
 void Rules::let_go(std::int16_t process, std::int32_t connection, Epoch epoch) {
   world_.note(Happening::Kind::let_go, process, connection, 0, epoch.value);
   if (Holding* one = holding(connection, process, epoch); one != nullptr) {
+    if (!believes(*one)) look_at_renewals(connection, *one);
     one->gone = true;
     one->open = false;
   }
 }
 
-void Rules::offered(std::int16_t process, std::int32_t connection, const LeaseGuard& guard, Instant own_now) {
+void Rules::offered(std::int16_t process, std::int32_t connection, const Record& record, Instant own_now) {
+  const LeaseGuard& guard = **record.guard;
   if (!guard.holds(own_now)) {
     broken("S7", who(process) + " gives its sink a record after its belief has ended", connection);
+  }
+  if (record.epoch != guard.epoch()) {
+    broken("S2",
+           who(process) + " gives its sink a record with epoch " + std::to_string(record.epoch.value) +
+               " under epoch " + std::to_string(guard.epoch().value),
+           connection);
   }
   const Holding* one = holding(connection, process, guard.epoch());
   if (one == nullptr) return;
@@ -180,9 +190,37 @@ void Rules::durable(std::int16_t process, std::int32_t connection, Epoch epoch, 
 }
 
 void Rules::reading(std::int16_t process, std::int32_t connection, bool is_open) {
+  const bool by_timer = !is_open && this->process(process).control_stands_still;
   for (Holding& one : conn(connection).holdings) {
-    if (one.process == process && !one.gone) one.open = is_open;
+    if (one.process != process || one.gone) continue;
+    if (by_timer && one.open && !believes(one)) world_.marks.hit(Mark::closed_by_timer);
+    one.open = is_open;
   }
+}
+
+void Rules::told_to_wait(std::int16_t process, std::int32_t connection, Instant until) {
+  for (Holding& one : conn(connection).holdings) {
+    if (one.process == process && !one.gone) one.wait_until = until;
+  }
+}
+
+void Rules::connects(std::int16_t process, std::int32_t connection, Instant own_now) {
+  for (Holding& one : conn(connection).holdings) {
+    if (one.process != process || one.gone || one.wait_until == Instant{}) continue;
+    if (own_now >= one.wait_until) {
+      one.wait_until = Instant{};
+      world_.marks.hit(Mark::retry_after_honoured);
+      continue;
+    }
+    broken("F37",
+           who(process) + " connects although its upstream asked it to wait, " +
+               std::to_string((one.wait_until - own_now).count()) + " ns too early",
+           connection);
+  }
+}
+
+void Rules::edited(std::int16_t process, std::int32_t connection) {
+  told_to_wait(process, connection, Instant{});
 }
 
 void Rules::plain_believes(std::int16_t process, std::int32_t connection, Instant until_truth) {

@@ -31,10 +31,10 @@ void Rules::asked(std::int16_t process, const Update& update) {
               intent.epoch);
   Known& known = this->process(process);
   if (connection >= 0) {
-    known.under_way.resize(conns_.size());
-    if (known.under_way[static_cast<std::size_t>(connection)]++ > 0) {
+    if (writing(process, connection).under_way++ > 0) {
       broken("S11", who(process) + " has two writes of one lease under way", connection);
     }
+    asked_duties(process, connection, update, intent);
   }
   if (intent.kind == Intent::Kind::claim && known.draining_since && *known.draining_since < world_.now()) {
     broken("S11", who(process) + " asks for a claim although it is draining", connection);
@@ -81,6 +81,7 @@ void Rules::applied(std::int32_t connection, const Update& update, const holdfas
            connection);
   }
   if (origin.process >= 0 && !process(origin.process).plain) worker_wrote(at, connection, update, after, origin);
+  if (origin.process < 0) at.edited_epoch = after.epoch;
   if (at.row.state != after.state && after.state != state::started) at.not_started_at = world_.now();
   if (after.state != state::started) at.not_started_at = world_.now();
   if (after.state == state::removed) after.was_removed = true;
@@ -211,12 +212,10 @@ void Rules::answered(std::int16_t process, const Update& update, const RowReply&
     if (is_worker && reply.outcome == Outcome::conflict) world_.marks.hit(Mark::name_clash);
     return;
   }
-  if (auto& under_way = this->process(process).under_way; !under_way.empty()) {
-    --under_way[static_cast<std::size_t>(connection)];
-  }
+  const Intent intent = intent_of(update);
+  if (!this->process(process).plain) answered_duties(process, connection, update, intent, reply);
   look_at_believers(connection);  // what may bring a belief back is an answer that comes after its end
   if (reply.outcome != Outcome::conflict || !reply.value) return;
-  const Intent intent = intent_of(update);
   if (reply.value->text(attribute::attempt) == intent.attempt) {
     world_.marks.hit(intent.kind == Intent::Kind::claim   ? Mark::claim_settled
                      : intent.kind == Intent::Kind::renew ? Mark::renewal_settled
@@ -227,6 +226,10 @@ void Rules::answered(std::int16_t process, const Update& update, const RowReply&
              reply.value->text(attribute::owner) == this->process(process).owner &&
              reply.value->number(attribute::epoch) == intent.epoch) {
     world_.marks.hit(Mark::renewal_adopted);
+    if (conn(connection).edited_epoch != intent.epoch) {
+      broken("S6", who(process) + "'s renewal is refused although the row is its own and nobody has edited it",
+             connection);
+    }
   }
 }
 

@@ -116,6 +116,7 @@ class SimConnector::Session final : public ws::Connection {
       return;
     }
     mine() = this;
+    net_.rules_.connects(net_.process_, connection_, net_.loop_.instant());
     Random& random = net_.random_;
     if (world_.strikes(Fault::never_opens, random)) return end_at(1h, [this] { fail("at last"); });
     if (world_.upstreams_down) return end_at(latency(), [this] { fail("connection refused"); });
@@ -132,7 +133,7 @@ class SimConnector::Session final : public ws::Connection {
     const bool later = closed.http_status == 429 || closed.http_status == 503;
     if (later && net_.random_.below(2) == 0) {
       closed.retry_after = net_.random_.between(0s, 60s);
-      world_.marks.hit(Mark::retry_after_honoured);
+      net_.rules_.told_to_wait(net_.process_, connection_, net_.loop_.instant() + *closed.retry_after);
     }
     if (closed.http_status == 404) world_.marks.hit(Mark::parked);
     end(closed);
@@ -173,6 +174,8 @@ class SimConnector::Session final : public ws::Connection {
         fail("no frame for 45 s");
       });
     }
+    events_.before_read();  // as the engine does; it may find that there is no room
+    if (paused_) return;
     const Instant now = world_.now();
     const std::int64_t newest = upstream().newest(now);
     if (const std::int64_t oldest = upstream().oldest(now); next_ < oldest) {

@@ -44,6 +44,7 @@ class Simulation {
   Result run() {
     people_.add_all();
     nemesis_.start();
+    look_at_duties();
     if (run_until(Timeline::start + world_.plan.duration) && come_well() && react()) all_drain();
     if (recorder_ && !rules_.violation()) {
       if (const Verdict verdict = recorder_->judge(); !verdict.good()) rules_.broken("history", verdict.words, -1);
@@ -81,11 +82,16 @@ class Simulation {
     }
   }
 
+  void look_at_duties() {
+    rules_.look_at_duties();
+    world_.loop.call_after(world_.plan.terms.lease / 8, [this] { look_at_duties(); });
+  }
+
   /// Liveness: without faults everything comes right within a stated time.
   bool come_well() {
     nemesis_.make_well();
     const Instant from = world_.now();
-    const Instant end = from + time_to_come_well();
+    const Instant end = from + world_.plan.time_to_come_well();
     const Duration slice = world_.plan.terms.lease / 4;
     while (run_until(std::min(end, world_.now() + slice))) {
       nemesis_.keep_running();
@@ -99,17 +105,6 @@ class Simulation {
       }
     }
     return false;
-  }
-  /// What may still be in the way: expiries that a wrong clock wrote, requests and index entries that are late by
-  /// three leases, drains under way, the time that connecting again may take.
-  [[nodiscard]] Duration time_to_come_well() const {
-    const Plan& plan = world_.plan;
-    Duration time = 12 * plan.terms.lease + 2 * plan.wall_error_most() + plan.drain_timeout + 4 * plan.message_every;
-    time += plan.stream ? 6 * plan.terms.reconcile_every : 0s;           // looks are rare, and rarer after failures
-    time += 3min;                                                        // opening, backoff, Retry-After
-    if (plan.on(Fault::refusal) || plan.on(Fault::drop)) time += 21min;  // parked for 10 to 20 minutes
-    // A monotonic clock that runs at half speed goes on doing so: to its process all that lasts twice as long.
-    return plan.clocks_keep_promise() ? time : 2 * time;
   }
   [[nodiscard]] bool is_right(std::int32_t connection, Instant since) const {
     const Rules::Row& row = rules_.row(connection);

@@ -15,8 +15,12 @@ Position SimSink::write(std::span<const Record> records) {
   for (const Record& record : records) {
     ++accepted_;
     const std::int32_t connection = connection_of_name(record.connection);
+    if (full_ && loop_.instant() > full_since_) {
+      rules_.broken("S10", "p" + std::to_string(process_) + " gives its sink a record although it is full",
+                    connection);
+    }
     batch.guard = *record.guard;
-    rules_.offered(process_, connection, **record.guard, loop_.instant());
+    rules_.offered(process_, connection, record, loop_.instant());
     if (record.seq == Record::no_seq) continue;
     const bool gap = record.kind == Record::Kind::gap;
     if (gap) check_gap(record, connection);
@@ -115,6 +119,7 @@ void SimSink::fail(bool on) {
 
 void SimSink::fill(bool on) {
   full_ = on;
+  full_since_ = loop_.instant();
   tell();
 }
 

@@ -74,6 +74,7 @@ class SimSink final : public Sink {
   bool stalled_ = false;
   bool failing_ = false;
   bool full_ = false;
+  Instant full_since_{};
 };
 
 }  // namespace holdfast::sim

@@ -67,6 +67,22 @@ struct RulesAre : testing::Test {
     rules.granted(process, 0, guard, last);
     return guard;
   }
+  /// A sink is given a record of it, which may name another epoch.
+  void offer(std::int16_t process, const std::shared_ptr<LeaseGuard>& guard, Duration later = {},
+             std::int64_t epoch = 1) {
+    Record record;
+    record.epoch = {epoch};
+    record.guard = &guard;
+    rules.offered(process, 0, record, clock.instant(world.now()) + later);
+  }
+  /// It asks for a write, and hears of the outcome.
+  void ask(std::int16_t process, const std::string& owner, const LeaseWrite& made, Outcome outcome) {
+    const Update update = render(made, WorkerId(owner));
+    RowReply reply;
+    reply.outcome = outcome;
+    rules.asked(process, update);
+    rules.answered(process, update, reply, false);
+  }
   void pass(Duration time) {
     const Instant end = world.now() + time;
     world.loop.call_after(time, [] {});
@@ -85,7 +101,7 @@ struct RulesAre : testing::Test {
 TEST_F(RulesAre, kept_by_a_life_as_it_should_be) {
   claim(a, "a#1", 1);
   const auto guard = grant(a, 1, 1s);
-  rules.offered(a, 0, *guard, clock.instant(world.now()));
+  offer(a, guard);
   rules.durable(a, 0, {1}, 1, 5, false);
   LeaseWrite renewal = write(LeaseWrite::Kind::renew, 1);
   renewal.last_seq = 5;
@@ -143,7 +159,7 @@ TEST_F(RulesAre, broken_by_a_loss_that_nothing_proves) {
 TEST_F(RulesAre, broken_by_an_effect_after_the_belief) {
   claim(a, "a#1", 1);
   const auto guard = grant(a, 1, 1s);
-  rules.offered(a, 0, *guard, clock.instant(world.now()) + 2s);
+  offer(a, guard, 2s);
   expect_broken("S7");
 }
 
@@ -159,6 +175,7 @@ TEST_F(RulesAre, broken_by_a_loss_that_is_told_twice) {
 TEST_F(RulesAre, broken_by_a_belief_that_comes_back) {
   claim(a, "a#1", 1);
   const auto guard = grant(a, 1, 1s);
+  ask(a, "a#1", write(LeaseWrite::Kind::renew, 1), Outcome::throttled);
   pass(2s);
   execute(a, render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1")));
   expect_kept();
@@ -305,8 +322,155 @@ TEST_F(RulesAre, broken_by_reading_after_the_stop) {
   claim(a, "a#1", 1);
   const auto guard = grant(a, 1, 1s);
   rules.told_to_stop(a, 0, {1}, LossReason::sink_failed);
-  rules.offered(a, 0, *guard, clock.instant(world.now()));
+  offer(a, guard);
   expect_broken("S11");
+}
+
+TEST_F(RulesAre, broken_by_a_record_of_another_epoch) {
+  claim(a, "a#1", 1);
+  const auto guard = grant(a, 1, 1s);
+  offer(a, guard);
+  expect_kept();
+  offer(a, guard, 0s, 2);
+  expect_broken("S2");
+}
+
+TEST_F(RulesAre, broken_by_a_renewal_that_is_refused_although_nobody_has_edited_the_row) {
+  claim(a, "a#1", 1);
+  RowReply conflict;
+  conflict.outcome = Outcome::conflict;
+  conflict.value = Row{"CONN#c0", {{"lease_owner", "a#1"}, {"lease_epoch", std::int64_t{1}}}};
+  const Update renewal = render(write(LeaseWrite::Kind::renew, 1), WorkerId("a#1"));
+  by_people({Change::set("lease_renewal", 1000)});
+  rules.asked(a, renewal);
+  rules.answered(a, renewal, conflict, false);
+  expect_kept();
+  claim(a, "a#1", 2);
+  execute(a, render(write(LeaseWrite::Kind::release, 1), WorkerId("a#1")));
+  claim(a, "a#1", 2);
+  conflict.value = Row{"CONN#c0", {{"lease_owner", "a#1"}, {"lease_epoch", std::int64_t{2}}}};
+  const Update second = render(write(LeaseWrite::Kind::renew, 2), WorkerId("a#1"));
+  rules.asked(a, second);
+  rules.answered(a, second, conflict, false);
+  expect_broken("S6");
+}
+
+// What is owed.
+
+TEST_F(RulesAre, broken_by_two_tries_of_a_renewal_under_one_number) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  LeaseWrite renewal = write(LeaseWrite::Kind::renew, 1);
+  ask(a, "a#1", renewal, Outcome::throttled);
+  ++renewal.renewal;
+  ask(a, "a#1", renewal, Outcome::throttled);
+  expect_kept();
+  ask(a, "a#1", renewal, Outcome::throttled);
+  expect_broken("S5");
+}
+
+TEST_F(RulesAre, kept_by_an_unknown_claim_that_is_made_again) {
+  const LeaseWrite made = write(LeaseWrite::Kind::claim, 1);
+  ask(a, "a#1", made, Outcome::unknown);
+  pass(1s);
+  ask(a, "a#1", made, Outcome::conflict);
+  pass(2 * world.plan.terms.lease);
+  rules.look_at_duties();
+  expect_kept();
+}
+
+TEST_F(RulesAre, broken_by_an_unknown_claim_that_is_given_up) {
+  ask(a, "a#1", write(LeaseWrite::Kind::claim, 1), Outcome::unknown);
+  pass(world.plan.terms.lease / 2);
+  rules.look_at_duties();
+  expect_kept();
+  pass(world.plan.terms.lease);
+  rules.look_at_duties();
+  expect_broken("S5");
+}
+
+TEST_F(RulesAre, kept_by_an_unknown_claim_that_is_given_up_by_who_stands_still) {
+  ask(a, "a#1", write(LeaseWrite::Kind::claim, 1), Outcome::unknown);
+  rules.process(a).control_stands_still = true;
+  pass(2 * world.plan.terms.lease);
+  rules.look_at_duties();
+  expect_kept();
+}
+
+TEST_F(RulesAre, broken_by_a_retry_that_is_another_attempt) {
+  LeaseWrite made = write(LeaseWrite::Kind::claim, 1);
+  ask(a, "a#1", made, Outcome::unknown);
+  made.attempt = {7, 7};
+  ask(a, "a#1", made, Outcome::unknown);
+  expect_broken("S5");
+}
+
+TEST_F(RulesAre, broken_by_a_belief_that_ends_without_a_try_to_renew_it) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  pass(2s);
+  rules.look_at_believers(0);
+  expect_broken("S6");
+}
+
+TEST_F(RulesAre, kept_by_a_belief_that_ends_although_its_renewal_was_tried) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  pass(500ms);
+  ask(a, "a#1", write(LeaseWrite::Kind::renew, 1), Outcome::throttled);
+  pass(1s);
+  rules.look_at_believers(0);
+  rules.told_to_stop(a, 0, {1}, LossReason::belief_expired);
+  expect_kept();
+}
+
+TEST_F(RulesAre, broken_by_renewals_that_end_while_a_resource_is_stopping) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.told_to_stop(a, 0, {1}, LossReason::sink_failed);
+  pass(2s);
+  rules.let_go(a, 0, {1});
+  expect_broken("S11");
+}
+
+TEST_F(RulesAre, broken_by_a_socket_that_stays_open_after_the_belief) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 1s);
+  rules.reading(a, 0, true);
+  rules.process(a).control_stands_still = true;  // which is no excuse
+  pass(2s);
+  rules.look_at_duties();
+  expect_kept();  // it may be about to
+  pass(1s);
+  rules.look_at_duties();
+  expect_broken("S7");
+}
+
+TEST_F(RulesAre, broken_by_a_claim_that_is_made_again_at_once) {
+  const LeaseWrite made = write(LeaseWrite::Kind::claim, 1);
+  LeaseWrite other = made;
+  other.seen_owner = "b#1";
+  ask(a, "a#1", made, Outcome::conflict);
+  ask(a, "a#1", other, Outcome::conflict);  // the row has changed
+  pass(1s);
+  ask(a, "a#1", other, Outcome::conflict);
+  expect_kept();
+  ask(a, "a#1", other, Outcome::conflict);
+  expect_broken("S10");
+}
+
+TEST_F(RulesAre, broken_by_who_does_not_wait_as_its_upstream_asked) {
+  claim(a, "a#1", 1);
+  (void)grant(a, 1, 2s);
+  const Instant now = clock.instant(world.now());
+  rules.told_to_wait(a, 0, now + 5s);
+  rules.connects(a, 0, now + 5s);
+  rules.edited(a, 0);
+  rules.connects(a, 0, now);
+  expect_kept();
+  rules.told_to_wait(a, 0, now + 5s);
+  rules.connects(a, 0, now + 4s);
+  expect_broken("F37");
 }
 
 // The row of who reads the changes for all.
