@@ -33,6 +33,7 @@ constexpr Duration closing_limit = std::chrono::seconds(5);
 /// `timeout`, a shell, a supervisor: they tell the process and its group, and mean one stop.
 constexpr Duration same_stop = std::chrono::seconds(1);
 constexpr unsigned threads_max = 256;
+constexpr Duration patience_max = std::chrono::hours(24);  // as the longest lease; multiples must fit into a Duration
 constexpr Duration checkpoint_every_min = std::chrono::milliseconds(100);
 constexpr std::size_t descriptors_spare = 20;
 constexpr std::size_t name_bytes_max = 200;
@@ -116,8 +117,11 @@ Result<void> Fleet::Impl::prepare() {
   if (auto good = worker::UdpPokes::check(options_.advertise, options_.poke_listen); !good) return good;
   if (options_.threads < 1 || options_.threads > threads_max) return fail(Code::usage, "threads must be 1 to 256");
   if (options_.max_connections < 1) return fail(Code::usage, "a worker must be allowed at least one connection");
-  if (options_.drain_timeout <= Duration::zero() || options_.sink_patience <= Duration::zero()) {
-    return fail(Code::usage, "the drain timeout and the patience with a sink must be above zero");
+  for (const Duration each : {options_.drain_timeout, options_.sink_patience}) {
+    if (each <= Duration::zero() || each > patience_max) {
+      return fail(Code::usage,
+                  "the drain timeout and the patience with a sink must be above zero, and a day at most");
+    }
   }
   if (options_.checkpoint_every && *options_.checkpoint_every < checkpoint_every_min) {
     return fail(Code::usage, "checkpoints can be asked for every 100 ms at most");

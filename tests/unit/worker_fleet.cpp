@@ -91,6 +91,11 @@ TEST_F(FleetTest, what_makes_no_sense_is_refused_before_anything_is_touched) {
   wrong = options();
   wrong.log_level = "loud";
   EXPECT_THAT(refusal(wrong).detail, HasSubstr("loud"));
+  for (const Duration patience : {Duration::zero(), Duration(std::chrono::hours(25)), Duration::max()}) {
+    wrong = options();
+    wrong.drain_timeout = patience;
+    EXPECT_THAT(refusal(wrong).detail, HasSubstr("drain timeout"));
+  }
   Fleet aimless(options());
   EXPECT_THAT(aimless.run().error().detail, HasSubstr("what the worker is for"));
 }
