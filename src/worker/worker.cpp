@@ -252,8 +252,7 @@ void Worker::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& re
   const bool about_row =
       reply.outcome == Outcome::rejected && kind == LeaseWrite::Kind::claim && reply.error.code == Code::usage;
   if (!about_row) tidings_.answered(Tidings::Asked::write, reply.outcome, reply.error);
-  if (latest && kind == LeaseWrite::Kind::claim && reply.outcome == Outcome::rejected)
-    at.refusal = reply.error.detail;
+  if (latest && kind == LeaseWrite::Kind::claim) at.refusal = about_row ? reply.error.detail : "";
   Row before;
   if (latest && reply.value) {
     before = std::exchange(at.row, *std::move(reply.value));
@@ -417,7 +416,9 @@ void Worker::forget(const Action& action) {
       planner_.claim_failed(at.seen, {.setback = Setback::store}, control_.now());
       break;
     case Ending::claim_refused:
-      planner_.claim_failed(at.seen, {.setback = Setback::refused, .why = at.refusal}, control_.now());
+      planner_.claim_failed(at.seen,
+                            {.setback = at.refusal.empty() ? Setback::store : Setback::refused, .why = at.refusal},
+                            control_.now());
       break;
     case Ending::released:
     case Ending::lost:

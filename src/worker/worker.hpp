@@ -77,7 +77,7 @@ class Worker {
     std::unique_ptr<Lodging> lodging;
     Row row;                       // the newest that was handed to the Keeper
     Candidate seen;                // what the claim rested on
-    std::string refusal;           // why the store rejected the claim
+    std::string refusal;           // why the store rejected the claim of this very row
     std::uint64_t generation = 0;  // told apart: those that had this slot before
     WriteId write_id = 0;          // the latest write
     std::size_t home = 0;          // which stream loop

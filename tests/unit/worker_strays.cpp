@@ -110,6 +110,21 @@ TEST(Faults, f10_a_connection_of_nobody_whose_expiry_lies_far_in_the_future_is_t
   EXPECT_EQ(worker.said("CONN#c0 is nobody's"), 1U);
 }
 
+// As without the permission to write: it is the store that is told of, once, and no row is at fault.
+TEST(Faults, f20_a_store_that_rejects_every_claim_is_no_reason_to_repair_connections) {
+  Town town(3s);
+  town.add_many(20);
+  Town::Citizen& worker = town.join("w");
+  worker.store.judge = [](const Update* update) {
+    return update != nullptr ? FaultyStore::Fault::rejected : FaultyStore::Fault::none;
+  };
+  town.nodes.advance(30s);
+  EXPECT_EQ(worker.said("cannot be claimed"), 0U);
+  EXPECT_EQ(worker.said("store: there is no such table"), 1U);
+  worker.store.judge = nullptr;
+  EXPECT_TRUE(town.all_flow(20, 10s));
+}
+
 TEST(Faults, f15_a_claim_that_the_store_rejects_for_its_row_is_no_outage_and_holds_up_nobody) {
   Town town(3s);
   town.add_many(20);
