@@ -60,9 +60,11 @@ Result<void> run_add(AddSettings& settings) {
     if (!replaced) return tl::unexpected<Error>(replaced.error());
     if (replaced->applied) return print(settings.id + " changed\n");
   }
-  const auto added = store.update(add_connection(settings.id, *stream, settings.stopped, now));
+  const Update add = add_connection(settings.id, *stream, settings.stopped, now);
+  const auto added = store.update(add);
   if (!added) return tl::unexpected<Error>(added.error());
-  if (!added->applied) return tl::unexpected<Error>(explain_add_conflict(settings.id, added->row, now));
+  const bool ours = added->applied || (added->may_be_ours && added->row && says_as_added(*added->row, add));
+  if (!ours) return tl::unexpected<Error>(explain_add_conflict(settings.id, added->row, now));
   return print(settings.id + " added" + (settings.stopped ? ", stopped" : "") + "\n");
 }
 

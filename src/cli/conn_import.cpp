@@ -87,7 +87,8 @@ Result<std::vector<std::size_t>> write_all(StoreSession& store, const std::vecto
   std::vector<std::size_t> conflicts;
   std::size_t done = 0;
   const auto written = store.update_all(updates, [&](std::size_t index, const StoreSession::Written& each) {
-    if (!each.applied) conflicts.push_back(index);
+    const bool ours = each.applied || (each.may_be_ours && each.row && says_as_added(*each.row, updates[index]));
+    if (!ours) conflicts.push_back(index);
     if (++done % progress_every == 0 && progress) {
       tell(std::to_string(done) + " of " + std::to_string(updates.size()) + " written");
     }

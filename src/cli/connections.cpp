@@ -241,6 +241,16 @@ Update add_connection(std::string_view id, const Attributes& stream, bool stoppe
   return update;
 }
 
+bool says_as_added(const Row& row, const Update& add) {
+  return std::all_of(add.changes.begin(), add.changes.end(), [&](const Change& change) {
+    const bool said = change.attribute == attribute::desired_state || change.attribute == attribute::url ||
+                      change.attribute == attribute::options;
+    const Value* value = row.find(change.attribute);
+    return !said ||
+           (change.kind == Change::Kind::remove ? value == nullptr : value != nullptr && *value == change.value);
+  });
+}
+
 Update replace_connection(std::string_view id, const Attributes& stream, bool stopped) {
   Update update{.key = key_of(id), .condition = in_state(state::started) || in_state(state::stopped)};
   set_stream(stream, update.changes);

@@ -24,6 +24,9 @@ namespace holdfast::cli {
 [[nodiscard]] Update add_connection(std::string_view id, const Attributes& stream, bool stopped, WallTime now);
 /// Changes where an existing one connects to, and how. Its lease, epoch and last_seq stay.
 [[nodiscard]] Update replace_connection(std::string_view id, const Attributes& stream, bool stopped);
+/// Whether the row says what this add_connection() would have it say, whoever holds it by now: a worker takes a new
+/// connection at once, also while the answer to whoever added it is on its way.
+[[nodiscard]] bool says_as_added(const Row& row, const Update& add);
 /// Why add_connection() met a conflict with this row, and what to do.
 [[nodiscard]] Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, WallTime now);
 

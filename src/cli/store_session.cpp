@@ -221,10 +221,14 @@ Result<StoreSession::Written> StoreSession::update(const Update& update) {
       handler(std::move(answer));
     });
   });
-  if (!reply) return tl::unexpected<Error>(reply.error());
+  if (!reply) {
+    Error error = reply.error();
+    if (uncertain) error.detail += "; it may have been done all the same: look before you try again";
+    return tl::unexpected<Error>(std::move(error));
+  }
   // S5: a conflict after a try of unknown outcome may be with that try.
   const bool applied = reply->ok() || (uncertain && is_done(update, reply->value, impl_->expiry_step));
-  return Written{applied, std::move(reply->value)};
+  return Written{applied, std::move(reply->value), !applied && uncertain};
 }
 
 Result<void> StoreSession::update_all(const std::vector<Update>& updates,
@@ -240,9 +244,10 @@ Result<void> StoreSession::update_all(const std::vector<Update>& updates,
         ++done;
         if (reply.outcome == Outcome::rejected) error = reply.error;
         if (reply.ok() || reply.outcome == Outcome::conflict) {
-          const bool done_before =
-              may_be_with_itself(reply) && is_done(updates[index], reply.value, impl_->expiry_step);
-          each(index, {reply.ok() || done_before, std::move(reply.value)});
+          const bool with_itself = may_be_with_itself(reply);
+          const bool applied =
+              reply.ok() || (with_itself && is_done(updates[index], reply.value, impl_->expiry_step));
+          each(index, {applied, std::move(reply.value), !applied && with_itself});
         } else {
           again.push_back(index);
         }
@@ -261,6 +266,7 @@ Result<void> StoreSession::update_all(const std::vector<Update>& updates,
       break;
     }
     written->applied = written->applied || is_done(updates[index], written->row, impl_->expiry_step);
+    written->may_be_ours = !written->applied;
     each(index, *written);
   }
   if (error) return tl::unexpected<Error>(*error);

@@ -52,6 +52,8 @@ class StoreSession {
   struct Written {
     bool applied = false;    ///< false: a conflict
     std::optional<Row> row;  ///< after the write, or as it was
+    /// The conflict may be with an earlier try of this very write, whose row somebody has changed since (S5).
+    bool may_be_ours = false;
   };
   Result<Written> update(const Update& update);
   /// Many at a time; `each` is called once for each, in any order. Ends at the first error.

@@ -110,6 +110,18 @@ TEST_F(ConnCommands, a_step_does_not_happen_where_the_state_has_moved_since_it_w
   EXPECT_EQ(row().text(attribute::desired_state), state::removed);
 }
 
+TEST_F(ConnCommands, f02_what_was_added_is_known_again_though_a_worker_has_taken_it_meanwhile) {
+  const Update add = add_connection("b", stream("ws://h/"), false, now);
+  ASSERT_EQ(table.carry_out(add).outcome, Outcome::applied);
+  Row& taken = table.row("CONN#b");
+  taken.attributes.insert_or_assign(std::string(attribute::owner), Value("w#1"));
+  taken.attributes.insert_or_assign(std::string(attribute::epoch), Value(1));
+  taken.attributes.insert_or_assign(std::string(attribute::last_seq), Value(9));
+  EXPECT_TRUE(says_as_added(taken, add));
+  EXPECT_FALSE(says_as_added(taken, add_connection("b", stream("ws://other/"), false, now)));
+  EXPECT_FALSE(says_as_added(taken, add_connection("b", stream("ws://h/"), true, now)));
+}
+
 TEST_F(ConnCommands, rm_leaves_the_epoch_and_takes_the_url_and_the_secrets) {
   ASSERT_EQ(add(), Outcome::applied);
   give_to("w1#1", 4, 0);
