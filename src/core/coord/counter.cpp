@@ -8,13 +8,9 @@
 
 namespace holdfast {
 
-namespace {
-
 std::string counter_key(std::string_view key) {
   return std::string(coord::counter_prefix) + std::string(key);
 }
-
-}  // namespace
 
 std::string operation_key(std::string_view scope, std::string_view op_id) {
   return std::string(coord::operation_prefix) + std::string(scope) + "#" + std::string(op_id);

@@ -36,6 +36,8 @@ class Add final : public RowProcedure<Added> {
   std::int64_t sum_ = 0;  // as the latest write has it, if nobody else adds
 };
 
+/// The row that a counter is kept in.
+[[nodiscard]] std::string counter_key(std::string_view key);
 /// How an operation id is kept, for everything that is to happen once: its row, and the time for which it stands.
 [[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
 [[nodiscard]] std::vector<Change> remembered(WallTime now, Duration remember);

@@ -22,10 +22,6 @@ std::string empty_state(std::string_view queue) {
   return std::string(coord::queue_prefix) + std::string(queue) + "#EMPTY";
 }
 
-std::string dedup_key(std::string_view queue, std::string_view id) {
-  return std::string(coord::dedup_prefix) + std::string(queue) + "#" + std::string(id);
-}
-
 Failure damaged(std::string_view key) {
   return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + std::string(key) + " is damaged.")};
 }
@@ -101,6 +97,10 @@ std::string message_key(std::string_view queue, std::string_view group, std::int
   char digits[24];
   std::snprintf(digits, sizeof digits, "%020lld", static_cast<long long>(seq));
   return std::string(coord::message_prefix) + std::string(queue) + "#" + std::string(group) + "#" + digits;
+}
+
+std::string dedup_key(std::string_view queue, std::string_view dedup_id) {
+  return std::string(coord::dedup_prefix) + std::string(queue) + "#" + std::string(dedup_id);
 }
 
 std::string ready_state(std::string_view queue) {

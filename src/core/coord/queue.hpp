@@ -59,6 +59,8 @@ struct Group {
 [[nodiscard]] std::optional<Group> group_in(const Row& row);
 [[nodiscard]] std::string group_key(std::string_view queue, std::string_view group);
 [[nodiscard]] std::string message_key(std::string_view queue, std::string_view group, std::int64_t seq);
+/// The row that remembers a message's dedup_id.
+[[nodiscard]] std::string dedup_key(std::string_view queue, std::string_view dedup_id);
 /// The state under which the index finds groups that are, or will be, due.
 [[nodiscard]] std::string ready_state(std::string_view queue);
 [[nodiscard]] std::string parked_state(std::string_view queue);

@@ -1,5 +1,8 @@
 #include "core/coord/stock.hpp"
 
+#include <algorithm>
+
+#include "core/coord/counter.hpp"
 #include "core/coord/names.hpp"
 #include "holdfast/assert.hpp"
 
@@ -12,6 +15,9 @@ using State = Reservation::State;
 
 /// What reservations that have ended are remembered for, besides the time that is set when they are made.
 constexpr std::string_view remember_s = "remember_s";
+/// How often something was drawn from a reservation: two that change what is left in it notice each other.
+constexpr std::string_view draws = "draws";
+constexpr std::string_view drawn_from = "drawn_from";
 
 std::vector<std::string> keys_of(std::string_view id, const Basket& basket) {
   std::vector<std::string> keys{Reserve::row_key(id)};
@@ -26,11 +32,40 @@ std::optional<State> state_from(std::string_view text) {
   return std::nullopt;
 }
 
+/// Still held, with all that was in it when it was seen.
+Condition held_as_seen(const Row& row) {
+  return Condition::equals(coord::outcome, to_string(State::held)) &&
+         (row.find(draws) == nullptr ? Condition::not_exists(draws) : Condition::equals(draws, row.number(draws)));
+}
+
+bool is_part_of(const Basket& part, const Basket& whole) {
+  return std::ranges::all_of(part, [&](const auto& item) {
+    const auto found = whole.find(item.first);
+    return found != whole.end() && found->second >= item.second;
+  });
+}
+
 Failure refused(std::string why) {
   return {Failure::Kind::refused, Error(Code::exhausted, std::move(why))};
 }
 
 }  // namespace
+
+Value value_of(const Basket& basket) {
+  Value::Map items;
+  for (const auto& [sku, count] : basket) items.insert_or_assign(sku, Value(count));
+  return items;
+}
+
+std::optional<Basket> basket_from(const Value& value) {
+  if (value.as_map() == nullptr) return std::nullopt;
+  Basket basket;
+  for (const auto& [sku, count] : *value.as_map()) {
+    if (count.as_int() == nullptr || *count.as_int() < 1) return std::nullopt;
+    basket.emplace(sku, *count.as_int());
+  }
+  return basket;
+}
 
 std::string_view to_string(State state) {
   switch (state) {
@@ -50,15 +85,14 @@ std::string_view to_string(State state) {
 std::optional<Reservation> reservation_in(const Row& row) {
   const std::optional<State> state = state_from(row.text(coord::outcome));
   const Value* items = row.find(coord::items);
-  if (!state || items == nullptr || items->as_map() == nullptr) return std::nullopt;
+  if (!state || items == nullptr) return std::nullopt;
   if (!row.key.starts_with(coord::reservation_prefix)) return std::nullopt;
   Reservation reservation;
   reservation.id = row.key.substr(coord::reservation_prefix.size());
   reservation.state = *state;
-  for (const auto& [sku, count] : *items->as_map()) {
-    if (count.as_int() == nullptr || *count.as_int() < 1) return std::nullopt;
-    reservation.basket.emplace(sku, *count.as_int());
-  }
+  std::optional<Basket> basket = basket_from(*items);
+  if (!basket) return std::nullopt;
+  reservation.basket = *std::move(basket);
   reservation.expires_at = WallTime(milliseconds(row.number(coord::reserved_until)));
   return reservation;
 }
@@ -92,7 +126,6 @@ Reserve::Plan Reserve::plan(Now now) {
   }
   if (was_applied()) return Reservation{options_.id, State::held, options_.basket, expires_at, false};
 
-  Value::Map items;
   std::vector<Update> updates;
   for (const auto& [sku, count] : options_.basket) {
     const Row* stock = find(stock_key(sku));
@@ -101,7 +134,6 @@ Reserve::Plan Reserve::plan(Now now) {
       return refused("Of " + sku + " there are " + std::to_string(available) + " available, and " +
                      std::to_string(count) + " were asked for.");
     }
-    items.insert_or_assign(sku, Value(count));
     updates.push_back({stock_key(sku),
                        {Change::add(coord::available, -count)},
                        Condition::is(coord::available, Condition::Compare::greater_equal, count)});
@@ -112,10 +144,56 @@ Reserve::Plan Reserve::plan(Now now) {
        {Change::set(attribute::desired_state, coord::reserved_state),
         Change::set(attribute::expires_at, std::int64_t{expires_at.time_since_epoch().count()}),
         Change::set(coord::reserved_until, std::int64_t{expires_at.time_since_epoch().count()}),
-        Change::set(coord::outcome, to_string(State::held)), Change::set(coord::items, Value(items)),
+        Change::set(coord::outcome, to_string(State::held)), Change::set(coord::items, value_of(options_.basket)),
         Change::set(remember_s, std::int64_t{remember}), Change::set(attribute::attempt, attempt().to_string())},
        Condition::row_missing()});
   return updates;
+}
+
+// ---- Draw ----
+
+Draw::Draw(DrawOptions options, Instant deadline, Random& random)
+    : RowProcedure(std::vector{Reserve::row_key(options.id), Reserve::row_key(options.from)}, deadline, random),
+      options_(std::move(options)) {
+  HOLDFAST_ASSERT(!options_.basket.empty() && options_.id != options_.from, "looked at by who was given them");
+}
+
+Draw::Plan Draw::plan(Now now) {
+  if (const Row* row = find(keys()[0])) {
+    std::optional<Reservation> there = reservation_in(*row);
+    if (!there || there->basket != options_.basket || row->text(drawn_from) != options_.from) {
+      return Failure{Failure::Kind::mismatch,
+                     Error(Code::usage, "The reservation " + options_.id + " was made before, of something else.")};
+    }
+    there->was_repeat = row->text(attribute::attempt) != attempt().to_string();
+    return *std::move(there);
+  }
+  if (was_applied()) return Reservation{options_.id, State::confirmed, options_.basket, {}, false};
+
+  const Row* from = find(keys()[1]);
+  if (from == nullptr) return refused("There is no reservation " + options_.from + " to draw on.");
+  std::optional<Reservation> there = reservation_in(*from);
+  if (!there) return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + from->key + " is damaged.")};
+  if (there->state != State::held) {
+    return refused("The reservation " + there->id + " is " + std::string(to_string(there->state)) +
+                   ": nothing can be drawn from it.");
+  }
+  if (!is_part_of(options_.basket, there->basket)) {
+    return refused("Too little is left in the reservation " + there->id + ".");
+  }
+  Basket left = there->basket;
+  for (const auto& [sku, count] : options_.basket) {
+    if ((left[sku] -= count) == 0) left.erase(sku);
+  }
+  std::vector<Change> drawn = remembered(now.wall, options_.remember);
+  drawn.push_back(Change::set(coord::outcome, to_string(State::confirmed)));
+  drawn.push_back(Change::set(coord::items, value_of(options_.basket)));
+  drawn.push_back(Change::set(drawn_from, options_.from));
+  drawn.push_back(Change::set(attribute::attempt, attempt().to_string()));
+  return std::vector{Update{keys()[0], std::move(drawn), Condition::row_missing()},
+                     Update{from->key,
+                            {Change::set(coord::items, value_of(left)), Change::set(draws, from->number(draws) + 1)},
+                            held_as_seen(*from)}};
 }
 
 // ---- Confirm, cancel, return ----
@@ -139,7 +217,7 @@ EndReservation::Plan EndReservation::plan(Now now) {
     return refused("There is no reservation " + reservation_.id + ", or it is no longer remembered.");
   }
   std::optional<Reservation> there = reservation_in(*row);
-  if (!there || there->basket != reservation_.basket) {
+  if (!there || !is_part_of(there->basket, reservation_.basket)) {
     return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + row->key + " is damaged.")};
   }
   if (there->state == into_) {
@@ -164,7 +242,7 @@ EndReservation::Plan EndReservation::plan(Now now) {
         Change::set(attribute::expires_at, std::int64_t{0}),
         Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()}),
         Change::set(attribute::attempt, attempt().to_string())},
-       Condition::equals(coord::outcome, to_string(State::held))});
+       held_as_seen(*row)});
   if (into_ != State::confirmed) {
     for (const auto& [sku, count] : there->basket) {
       updates.push_back({Reserve::stock_key(sku), {Change::add(coord::available, count)}, Condition::always()});

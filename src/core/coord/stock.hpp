@@ -9,6 +9,9 @@ namespace holdfast {
 
 /// How many of what: by SKU (the name of an article), each at least 1.
 using Basket = std::map<std::string, std::int64_t>;
+[[nodiscard]] Value value_of(const Basket& basket);
+/// Nothing where it is no basket.
+[[nodiscard]] std::optional<Basket> basket_from(const Value& value);
 
 /// A reservation is an operation: its id names it, and whatever is repeated happens once.
 struct Reservation {
@@ -50,12 +53,33 @@ class Reserve final : public RowProcedure<Reservation> {
   const ReserveOptions options_;
 };
 
+struct DrawOptions {
+  std::string id;    ///< of what is drawn
+  std::string from;  ///< the reservation that it is part of
+  Basket basket;     ///< 1 to 99 SKUs, all or none
+  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known, at least
+};
+
+/// Sells part of what a reservation holds back: it becomes a reservation of its own, confirmed at once, and what is
+/// left stays held. One transaction over both, once for each id. Refused where too little is left, or where the
+/// reservation has ended; from its expiry on it may end at any time, and until it does it can be drawn on.
+class Draw final : public RowProcedure<Reservation> {
+ public:
+  Draw(DrawOptions options, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const DrawOptions options_;
+};
+
 /// Ends a reservation: confirmed, cancelled, or returned because it expired. Each once, whatever is repeated; what
 /// has ended in one way is refused in another. Confirming is refused from the expiry on, by this process's clock:
 /// whoever returns it waits for the skew besides.
 class EndReservation final : public RowProcedure<Reservation> {
  public:
-  /// `basket` as the reservation's row says: a reservation is read first (or found through the index).
+  /// `basket` as the reservation's row says: a reservation is read first (or found through the index). What was drawn
+  /// from it since is left alone.
   EndReservation(const Reservation& reservation, Reservation::State into, Duration skew, Instant deadline,
                  Random& random);
 

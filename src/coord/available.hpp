@@ -1,0 +1,94 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "coord/journal.hpp"
+#include "coord/reconcile.hpp"
+#include "coord/runner.hpp"
+#include "core/coord/replay.hpp"
+#include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
+
+// The two modes of a coordinator (docs/modes.md). Consistent, the default: an operation is in the store when its
+// caller is told so, and where the store cannot be reached he is told that, within his deadline
+// (Failure::Kind::unavailable). That is all of Coordinator and of the procedures in core/coord. Available, here: where
+// the store cannot be reached the intent goes into a durable journal, the caller is told that it is provisional, and a
+// later pass settles it.
+namespace holdfast::coord {
+
+/// It is in the store.
+template <class T>
+struct Committed {
+  T value;
+};
+/// It is on this machine's disk, and will be confirmed or rejected, once: another type, so that nobody takes it for
+/// the other.
+struct Provisional {
+  std::string ticket;
+  WallTime until{};      ///< what was not begun by then is rejected
+  Wish wish;             ///< what stands in the journal; of a decision: what is proposed, by us or before us
+  bool was_there = false;  ///< the ticket was in the journal before, or the proposal is another's
+};
+template <class T>
+using Accepted = std::variant<Committed<T>, Provisional>;
+
+struct AvailableOptions {
+  std::size_t max_provisional = 1000;            ///< tickets that are not settled; more are refused
+  Duration max_age = std::chrono::hours(24);     ///< a ticket that was not begun for so long is rejected
+  Duration patience = std::chrono::seconds(2);   ///< how long the store is waited for before the journal is used
+  std::string proposer;                          ///< who decides, for people
+};
+
+/// Operations that are accepted whether the store is there or not. On the loop's thread; calls of the journal wait for
+/// the disk.
+///
+/// Each takes a ticket, its id in journal and store alike: the same call with the same ticket, from anywhere and after
+/// any crash, is the same operation. Empty: a new one. While something about the same subject (decision, counter,
+/// group) waits in the journal, what comes after it waits there too, so that order is kept.
+///
+/// Only what core/coord/journal.hpp lists can be provisional. Rights (tasks, runs under `once`, batches of a queue)
+/// cannot: two holders of one right on two sides of a cut are what it is to prevent.
+class Available {
+ public:
+  Available(Journal& journal, Store& store, Loop& loop, AvailableOptions options);
+  Available(const Available&) = delete;
+  Available& operator=(const Available&) = delete;
+
+  template <class T>
+  using Handler = std::function<void(Ended<Accepted<T>>)>;
+  void decide(const std::string& key, Value proposal, std::string ticket, Handler<Decided> handler);
+  void add(AddWish wish, std::string ticket, Handler<Added> handler);
+  void send(SendWish wish, std::string ticket, Handler<Sent> handler);
+  /// Sells goods out of a quota, without the store: always provisional, at once, and never more than was set aside.
+  [[nodiscard]] Ended<Provisional> sell(Basket basket, std::string ticket);
+
+  /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end. The same id
+  /// again goes on where a crash has left it. Who dies before it is open: the goods return by themselves after `ttl`.
+  void set_aside(const std::string& id, Basket basket, Duration ttl, std::function<void(Ended<Quota>)> handler);
+  /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has ended.
+  [[nodiscard]] Result<bool> give_back(const std::string& id) { return journal_.close_quota(id); }
+
+  /// Settles what is in the journal (Reconciler::run). One pass at a time.
+  void reconcile(ReconcileOptions options, Reconciler::Handler handler) {
+    reconciler_.run(std::move(options), std::move(handler));
+  }
+
+ private:
+  template <class T>
+  void submit(Wish wish, std::string ticket, Handler<T> handler);
+  template <class T>
+  void answered(const Replay& replay, const Handler<T>& handler);
+  [[nodiscard]] Ended<Provisional> append(Intent draft);
+  [[nodiscard]] Intent draft_of(Wish wish, std::string ticket);
+
+  Journal& journal_;
+  Loop& loop_;
+  const AvailableOptions options_;
+  Runner runner_;
+  Reconciler reconciler_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace holdfast::coord

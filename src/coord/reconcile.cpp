@@ -1,0 +1,251 @@
+#include "coord/reconcile.hpp"
+
+#include <utility>
+
+#include "core/coord/stock.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast::coord {
+
+Reconciler::Reconciler(Journal& journal, Store& store, Loop& loop)
+    : journal_(journal), loop_(loop), runner_(store, loop) {}
+
+Reconciler::~Reconciler() {
+  if (handler_) journal_.unlock();
+}
+
+void Reconciler::run(ReconcileOptions options, Handler handler) {
+  HOLDFAST_ASSERT(!handler_, "one pass at a time");
+  handler_ = std::move(handler);
+  options_ = std::move(options);
+  report_ = {};
+  last_ = 0;
+  blocked_.clear();
+  quotas_.clear();
+  soon([this] {
+    const Result<bool> locked = journal_.lock();
+    if (!locked) return fail({Failure::Kind::rejected, locked.error()});
+    if (!*locked) {
+      return end(tl::unexpected(
+          Failure{Failure::Kind::busy,
+                  Error(Code::unavailable, "another process is reconciling the journal " + journal_.path())}));
+    }
+    next();
+  });
+}
+
+// ---- Intents ----
+
+void Reconciler::next() {
+  const auto open = journal_.list(Journal::Which::open, last_, 1);
+  if (!open) return fail({Failure::Kind::unavailable, open.error()});
+  if (open->empty()) {
+    auto quotas = journal_.quotas();
+    if (!quotas) return fail({Failure::Kind::unavailable, quotas.error()});
+    quotas_ = *std::move(quotas);
+    return next_quota();
+  }
+  last_ = open->front().seq;
+  take(open->front());
+}
+
+void Reconciler::take(Intent taken) {
+  const auto intent = std::make_shared<Intent>(std::move(taken));
+  const IntentStep step = next_step(*intent, loop_.wall());
+  if (step == IntentStep::compensate) return compensate(intent);
+  if (blocked_.contains(subject_of(intent->wish))) return leave(*intent, {});  // its turn has not come
+  switch (step) {
+    case IntentStep::begin:
+      begin(*intent, loop_.wall());
+      // Before the store is asked: what was only accepted has surely not happened.
+      if (written(journal_.put(*intent))) replay(intent);
+      return;
+    case IntentStep::carry_out:
+      return replay(intent);
+    case IntentStep::preclude:
+      if (const auto key = memory_key(intent->wish, intent->ticket)) {
+        return preclude(intent, *key, "it was not carried out in time");
+      }
+      return replay(intent);  // a decision that was proposed is seen to, however late
+    case IntentStep::expire:
+      return reject(intent, "it was not carried out in time");
+    case IntentStep::give_up:
+      return leave(*intent, "it was begun too long ago for the store to remember whether it happened: look there");
+    case IntentStep::compensate:
+    case IntentStep::nothing:
+      return soon([this] { next(); });
+  }
+}
+
+void Reconciler::replay(const std::shared_ptr<Intent>& intent) {
+  auto replay =
+      std::make_unique<Replay>(*intent, loop_.now(), loop_.instant() + options_.patience, loop_.random());
+  const Replay* done = replay.get();
+  runner_.run(std::move(replay), [this, intent, done] { judge(intent, done->verdict(options_.merge)); });
+}
+
+void Reconciler::judge(const std::shared_ptr<Intent>& intent, const Verdict& verdict) {
+  switch (verdict.kind) {
+    case Verdict::Kind::confirmed:
+      return confirm(intent, verdict.note);
+    case Verdict::Kind::rejected: {
+      const auto* draw = std::get_if<DrawWish>(&intent->wish);
+      // What it was set aside for is over: nothing more is drawn.
+      if (draw != nullptr && verdict.may_arrive) {
+        if (const auto closed = journal_.close_quota(draw->quota); !closed) {
+          return fail({Failure::Kind::unavailable, closed.error()});
+        }
+      }
+      const auto key = memory_key(intent->wish, intent->ticket);
+      if (verdict.may_arrive && key) return preclude(intent, *key, verdict.note);
+      return reject(intent, verdict.note);
+    }
+    case Verdict::Kind::wait:
+      return away(verdict.error);
+    case Verdict::Kind::stuck:
+      return leave(*intent, verdict.error.detail);
+  }
+}
+
+void Reconciler::preclude(const std::shared_ptr<Intent>& intent, const std::string& key, std::string why) {
+  auto procedure = std::make_unique<Preclude>(key, loop_.instant() + options_.patience, loop_.random());
+  const Preclude* asked = procedure.get();
+  runner_.run(std::move(procedure), [this, intent, asked, why = std::move(why)] {
+    const Ended<Precluded>& result = *asked->result();
+    if (!result) return away(result.error().error);
+    if (result->has_happened) return confirm(intent, "it had been carried out before");
+    reject(intent, why);
+  });
+}
+
+void Reconciler::confirm(const std::shared_ptr<Intent>& intent, std::string note) {
+  holdfast::confirm(*intent, std::move(note), loop_.wall());
+  if (!written(journal_.put(*intent))) return;
+  ++report_.confirmed;
+  soon([this] { next(); });
+}
+
+void Reconciler::reject(const std::shared_ptr<Intent>& intent, std::string why) {
+  holdfast::reject(*intent, std::move(why), loop_.wall());
+  if (!written(journal_.put(*intent))) return;
+  ++report_.rejected;
+  compensate(intent);
+}
+
+void Reconciler::compensate(const std::shared_ptr<Intent>& intent) {
+  if (!options_.compensate) {
+    ++report_.left;
+    return soon([this] { next(); });
+  }
+  const bool is_repeat = intent->compensation == Intent::Compensation::begun;
+  begin_compensation(*intent);
+  if (!written(journal_.put(*intent))) return;
+  options_.compensate(*intent, is_repeat, [this, intent, alive = std::weak_ptr(alive_)](Result<void> how) {
+    if (!alive.expired()) compensated(intent, how);
+  });
+}
+
+void Reconciler::compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how) {
+  if (how) {
+    end_compensation(*intent);
+    if (!written(journal_.put(*intent))) return;
+    ++report_.compensated;
+  } else {
+    ++report_.left;
+    if (report_.notes.size() < ReconcileReport::notes_most) {
+      report_.notes.push_back(intent->ticket + ": its compensation failed: " + how.error().detail);
+    }
+  }
+  soon([this] { next(); });
+}
+
+// ---- Quotas ----
+
+void Reconciler::next_quota() {
+  while (!quotas_.empty()) {
+    Quota quota = std::move(quotas_.back());
+    quotas_.pop_back();
+    if (quota.state == Quota::State::open && loop_.wall() >= quota.expires_at) {
+      if (const auto closed = journal_.close_quota(quota.id); !closed) {
+        return fail({Failure::Kind::unavailable, closed.error()});
+      }
+      quota.state = Quota::State::closing;
+    }
+    if (quota.state != Quota::State::closing) continue;
+    const auto unsettled = journal_.has_unsettled(Reserve::row_key(quota.id));
+    if (!unsettled) return fail({Failure::Kind::unavailable, unsettled.error()});
+    if (!*unsettled) return give_back(quota);
+  }
+  finish();
+}
+
+void Reconciler::give_back(const Quota& quota) {
+  Reservation reservation;
+  reservation.id = quota.id;
+  reservation.basket = quota.basket;
+  auto procedure = std::make_unique<EndReservation>(reservation, Reservation::State::cancelled, Duration::zero(),
+                                                    loop_.instant() + options_.patience, loop_.random());
+  const EndReservation* ending = procedure.get();
+  runner_.run(std::move(procedure), [this, id = quota.id, ending] {
+    const Ended<Reservation>& result = *ending->result();
+    // Refused: it has expired, or somebody else has ended it.
+    if (!result && result.error().kind != Failure::Kind::refused) return away(result.error().error);
+    const auto ended = journal_.end_quota(id);
+    if (!ended) return fail({Failure::Kind::unavailable, ended.error()});
+    ++report_.quotas_returned;
+    soon([this] { next_quota(); });
+  });
+}
+
+// ---- The pass ----
+
+void Reconciler::leave(const Intent& intent, const std::string& why) {
+  ++report_.left;
+  blocked_.insert(subject_of(intent.wish));
+  if (!why.empty() && report_.notes.size() < ReconcileReport::notes_most) {
+    report_.notes.push_back(intent.ticket + ": " + why);
+  }
+  soon([this] { next(); });
+}
+
+void Reconciler::away(const Error& error) {
+  report_.store_is_away = true;
+  report_.notes.push_back(error.detail);
+  finish();
+}
+
+void Reconciler::soon(std::function<void()> task) {
+  loop_.post([task = std::move(task), alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) task();
+  });
+}
+
+bool Reconciler::written(const Result<void>& result) {
+  if (!result) fail({Failure::Kind::unavailable, result.error()});
+  return result.has_value();
+}
+
+void Reconciler::fail(Failure failure) {
+  journal_.unlock();
+  end(tl::unexpected(std::move(failure)));
+}
+
+void Reconciler::end(Ended<ReconcileReport> result) {
+  const Handler handler = std::exchange(handler_, {});  // it may begin the next pass, or end us
+  handler(std::move(result));
+}
+
+void Reconciler::finish() {
+  if (!report_.store_is_away) {
+    const auto keep = std::chrono::ceil<std::chrono::milliseconds>(options_.keep);
+    const auto forgotten = journal_.forget(loop_.wall() - keep);
+    if (!forgotten) return fail({Failure::Kind::unavailable, forgotten.error()});
+  } else {
+    const auto open = journal_.count_open();
+    if (open) report_.left = *open;
+  }
+  journal_.unlock();
+  end(std::move(report_));
+}
+
+}  // namespace holdfast::coord

@@ -1,0 +1,96 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coord/journal.hpp"
+#include "coord/runner.hpp"
+#include "core/coord/replay.hpp"
+#include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
+
+namespace holdfast::coord {
+
+/// Makes good for a ticket that was rejected after its caller had been told that it was accepted. `done` is called
+/// once, on the loop, with how it went; a failure is tried again by the next pass.
+///
+/// Once: it is noted before it begins and after it has ended, on the disk. Who is killed in between leaves it begun,
+/// and nobody can know how far it came: then it is called again, with `is_repeat`, under the same ticket. So it is
+/// called exactly once where nobody dies within it, and where that can happen the ticket is what it has to be made
+/// idempotent by (as the key of a run under `once`, say).
+using Compensate =
+    std::function<void(const Intent& rejected, bool is_repeat, std::function<void(Result<void>)> done)>;
+
+struct ReconcileOptions {
+  Merge merge = merge_equal;
+  Compensate compensate;                        ///< none: what is rejected stays due, for a pass that has one
+  Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for, for each request of the pass
+  Duration keep = std::chrono::hours(24 * 7);   ///< how long tickets that are over stay in the journal
+};
+
+struct ReconcileReport {
+  std::size_t confirmed = 0;
+  std::size_t rejected = 0;
+  std::size_t compensated = 0;
+  std::size_t left = 0;            ///< intents that are still open, or wait for their compensation
+  std::size_t quotas_returned = 0;
+  std::vector<std::string> notes;  ///< why something was left, at most `notes_most`
+  bool store_is_away = false;      ///< the pass ended early
+
+  static constexpr std::size_t notes_most = 20;
+  [[nodiscard]] bool is_all() const { return left == 0 && !store_is_away; }
+};
+
+/// Carries out what a journal holds, in order, and gives back what is left of its quotas. It may die at any point:
+/// each operation has its ticket for an id in the store, and the next pass goes on where this one was. On the loop's
+/// thread; one pass at a time, in one process at a time.
+class Reconciler {
+ public:
+  Reconciler(Journal& journal, Store& store, Loop& loop);
+  ~Reconciler();
+  Reconciler(const Reconciler&) = delete;
+  Reconciler& operator=(const Reconciler&) = delete;
+
+  /// Failure::Kind::busy where another process reconciles; unavailable or rejected where the journal itself fails. That
+  /// the store is away is no failure: the report says so, and how far it came.
+  using Handler = std::function<void(Ended<ReconcileReport>)>;
+  void run(ReconcileOptions options, Handler handler);
+
+ private:
+  void next();
+  void take(Intent intent);
+  void replay(const std::shared_ptr<Intent>& intent);
+  void judge(const std::shared_ptr<Intent>& intent, const Verdict& verdict);
+  void preclude(const std::shared_ptr<Intent>& intent, const std::string& key, std::string why);
+  void confirm(const std::shared_ptr<Intent>& intent, std::string note);
+  void reject(const std::shared_ptr<Intent>& intent, std::string why);
+  void compensate(const std::shared_ptr<Intent>& intent);
+  void compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how);
+  void next_quota();
+  void give_back(const Quota& quota);
+
+  void leave(const Intent& intent, const std::string& why);
+  void away(const Error& error);
+  void soon(std::function<void()> task);
+  /// False: the journal failed, and the pass has ended.
+  [[nodiscard]] bool written(const Result<void>& result);
+  void fail(Failure failure);
+  void finish();
+  void end(Ended<ReconcileReport> result);
+
+  Journal& journal_;
+  Loop& loop_;
+  Runner runner_;
+  ReconcileOptions options_;
+  Handler handler_;
+  ReconcileReport report_;
+  std::int64_t last_ = 0;          // the intent that was taken last
+  std::set<std::string> blocked_;  // subjects of which one is stuck
+  std::vector<Quota> quotas_;      // still to be looked at
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace holdfast::coord

@@ -1,0 +1,150 @@
+#include "core/coord/replay.hpp"
+
+#include <algorithm>
+
+#include "core/coord/names.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+constexpr std::string_view precluded = "precluded";
+
+SendOptions send_options(const SendWish& wish, const Intent& intent, WallTime now) {
+  SendOptions options;
+  options.queue = wish.queue;
+  options.group = wish.group;
+  options.body = wish.body;
+  options.dedup_id = intent.ticket;
+  options.delay = std::max(intent.accepted_at + wish.delay - now, std::chrono::milliseconds::zero());
+  options.dedup_window = intent_remembered;
+  return options;
+}
+
+std::unique_ptr<Procedure> operation_of(const Intent& intent, Now now, Instant deadline, Random& random) {
+  if (const auto* decide = std::get_if<DecideWish>(&intent.wish)) {
+    return std::make_unique<Decide>(decide->key, decide->proposal, proposer_of(*decide, intent.ticket), deadline,
+                                    random);
+  }
+  if (const auto* add = std::get_if<AddWish>(&intent.wish)) {
+    return std::make_unique<Add>(AddOptions{add->key, add->delta, intent.ticket, add->floor, intent_remembered},
+                                 deadline, random);
+  }
+  if (const auto* draw = std::get_if<DrawWish>(&intent.wish)) {
+    return std::make_unique<Draw>(DrawOptions{intent.ticket, draw->quota, draw->basket, intent_remembered}, deadline,
+                                  random);
+  }
+  return std::make_unique<Send>(send_options(std::get<SendWish>(intent.wish), intent, now.wall), deadline, random);
+}
+
+template <class P>
+const auto* result_of(const Procedure& procedure) {
+  const auto* of_its_kind = dynamic_cast<const P*>(&procedure);
+  return of_its_kind == nullptr ? nullptr : &of_its_kind->result().value();
+}
+
+Verdict verdict_of(const Failure& failure) {
+  Verdict verdict;
+  verdict.error = failure.error;
+  switch (failure.kind) {
+    case Failure::Kind::mismatch:  // the id is taken, by something else or because it was precluded
+      verdict.kind = Verdict::Kind::rejected;
+      verdict.note = failure.error.detail;
+      break;
+    case Failure::Kind::refused:
+      verdict.kind = Verdict::Kind::rejected;
+      verdict.note = failure.error.detail;
+      verdict.may_arrive = true;
+      break;
+    case Failure::Kind::rejected: {
+      // A missing table or permission says nothing about this intent. A damaged row does.
+      const bool is_about_it = failure.error.code == Code::corrupt || failure.error.code == Code::usage;
+      verdict.kind = is_about_it ? Verdict::Kind::stuck : Verdict::Kind::wait;
+      break;
+    }
+    case Failure::Kind::unavailable:
+    case Failure::Kind::unknown:
+    case Failure::Kind::busy:
+      verdict.kind = Verdict::Kind::wait;
+      break;
+  }
+  return verdict;
+}
+
+Verdict confirmed(std::string note) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::confirmed;
+  verdict.note = std::move(note);
+  return verdict;
+}
+
+Verdict rejected(std::string why) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::rejected;
+  verdict.note = std::move(why);
+  return verdict;
+}
+
+}  // namespace
+
+bool merge_equal(const DecideWish& ours, const Decided& decided) {
+  return ours.proposal == decided.value;
+}
+
+std::string proposer_of(const DecideWish& wish, std::string_view ticket) {
+  return wish.proposer + "#" + std::string(ticket);
+}
+
+Replay::Replay(Intent intent, Now now, Instant deadline, Random& random)
+    : intent_(std::move(intent)), operation_(operation_of(intent_, now, deadline, random)) {}
+
+const Ended<Decided>* Replay::decided() const {
+  return result_of<Decide>(*operation_);
+}
+const Ended<Added>* Replay::added() const {
+  return result_of<Add>(*operation_);
+}
+const Ended<Sent>* Replay::sent() const {
+  return result_of<Send>(*operation_);
+}
+
+Verdict Replay::verdict(const Merge& merge) const {
+  if (const auto* result = decided()) {
+    if (!*result) return verdict_of(result->error());
+    const auto& ours = std::get<DecideWish>(intent_.wish);
+    if ((*result)->proposer == proposer_of(ours, intent_.ticket)) return confirmed("ours is what was decided");
+    const std::string who = "what " + (*result)->proposer + " proposed was decided";
+    return merge(ours, **result) ? confirmed(who) : rejected(who);
+  }
+  if (const auto* result = added()) {
+    return *result ? confirmed("the counter is " + std::to_string((*result)->value)) : verdict_of(result->error());
+  }
+  if (const auto* result = sent()) {
+    if (!*result) return verdict_of(result->error());
+    if ((*result)->seq == 0) return rejected("it was precluded");
+    return confirmed("message " + std::to_string((*result)->seq) + " of its group");
+  }
+  const auto* result = result_of<Draw>(*operation_);
+  HOLDFAST_ASSERT(result != nullptr, "one of the four");
+  return *result ? confirmed("drawn") : verdict_of(result->error());
+}
+
+std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket) {
+  if (const auto* add = std::get_if<AddWish>(&wish)) return operation_key(counter_key(add->key), ticket);
+  if (std::holds_alternative<DrawWish>(wish)) return Reserve::row_key(ticket);
+  if (const auto* send = std::get_if<SendWish>(&wish)) return dedup_key(send->queue, ticket);
+  return std::nullopt;
+}
+
+Preclude::Plan Preclude::plan(Now now) {
+  if (const Row* row = find(key())) return Precluded{row->text(coord::outcome) != precluded};
+  std::vector<Change> note = remembered(now.wall, intent_remembered);
+  note.push_back(Change::set(coord::outcome, precluded));
+  // Of a message: as the number of none (what was sent under this id, and when).
+  note.push_back(Change::set(coord::seq, std::int64_t{0}));
+  note.push_back(Change::set(coord::sent_at, std::int64_t{now.wall.time_since_epoch().count()}));
+  return std::vector{Update{key(), std::move(note), Condition::row_missing()}};
+}
+
+}  // namespace holdfast

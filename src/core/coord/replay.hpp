@@ -1,0 +1,81 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/coord/counter.hpp"
+#include "core/coord/decision.hpp"
+#include "core/coord/journal.hpp"
+#include "core/coord/queue.hpp"
+#include "core/coord/stock.hpp"
+
+namespace holdfast {
+
+/// What a decision that was proposed provisionally came to: false rejects it. Pure, or at least such that asking it
+/// twice gives the same: a crash may come between its answer and the note of it.
+using Merge = std::function<bool(const DecideWish& ours, const Decided& decided)>;
+/// The same value is as good as ours; any other is not.
+[[nodiscard]] bool merge_equal(const DecideWish& ours, const Decided& decided);
+
+/// What is to become of an intent after the store was asked.
+struct Verdict {
+  enum class Kind {
+    confirmed,
+    rejected,  ///< the rules say no; with `may_arrive` only once it is precluded: a late request of ours might do it
+    wait,      ///< the store is away, or does not let us: nothing else can be carried out either
+    stuck,     ///< this one cannot be carried out as things are, and what follows it must wait; others need not
+  };
+  Kind kind = Kind::wait;
+  Error error;              ///< of wait and stuck
+  std::string note;         ///< of the others
+  bool may_arrive = false;  ///< of rejected
+};
+
+/// The store's part of one intent: the operation, under the ticket as its id, so that it happens once however often
+/// it is replayed, by whomever, and whatever became of its earlier requests.
+class Replay final : public Procedure {
+ public:
+  Replay(Intent intent, Now now, Instant deadline, Random& random);
+
+  [[nodiscard]] std::optional<Ask> next(Now now) override { return operation_->next(now); }
+  void on(Answer answer, Now now) override { operation_->on(std::move(answer), now); }
+  [[nodiscard]] Instant deadline() const override { return operation_->deadline(); }
+
+  [[nodiscard]] const Intent& intent() const { return intent_; }
+  /// Once it has ended.
+  [[nodiscard]] Verdict verdict(const Merge& merge) const;
+
+  // The results, by kind; null for the others.
+  [[nodiscard]] const Ended<Decided>* decided() const;
+  [[nodiscard]] const Ended<Added>* added() const;
+  [[nodiscard]] const Ended<Sent>* sent() const;
+
+ private:
+  const Intent intent_;
+  const std::unique_ptr<Procedure> operation_;
+};
+
+/// Who proposes, as it stands in the decision: it tells one's own proposal, whichever of its tries it was.
+[[nodiscard]] std::string proposer_of(const DecideWish& wish, std::string_view ticket);
+
+/// The row in which the store remembers that the operation of this ticket was carried out. Nothing for decisions:
+/// a request that comes after another's has no effect anyway.
+[[nodiscard]] std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket);
+
+/// Sees to it that an operation never happens, unless it has: one conditional write on the row that would remember it,
+/// which whatever is still on its way finds taken. So rejecting, too, is one write on one row.
+struct Precluded {
+  bool has_happened = false;
+};
+class Preclude final : public RowProcedure<Precluded> {
+ public:
+  Preclude(std::string memory_key, Instant deadline, Random& random)
+      : RowProcedure(std::move(memory_key), deadline, random) {}
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+};
+
+}  // namespace holdfast
