@@ -49,8 +49,9 @@ Ended<Provisional> Available::append(Intent draft) {
   if (!appended) return tl::unexpected(std::move(appended.error()));
   const Intent& intent = appended->intent;
   if (intent.state == Intent::State::rejected) {
-    return tl::unexpected(Failure{Failure::Kind::refused, Error(Code::exhausted, "the ticket " + intent.ticket +
-                                                                                     " was rejected: " + intent.note)});
+    return tl::unexpected(
+        Failure{Failure::Kind::refused,
+                Error(Code::exhausted, "the ticket " + intent.ticket + " was rejected: " + intent.note)});
   }
   return Provisional{intent.ticket, intent.expires_at, intent.wish, appended->was_there};
 }
@@ -76,8 +77,8 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
     if (!appended) return later(tl::unexpected(std::move(appended.error())));
     return later(Accepted<T>(*std::move(appended)));
   }
-  auto tried = std::make_unique<Replay>(std::move(draft), loop_.now(), loop_.instant() + options_.patience,
-                                        loop_.random());
+  auto tried =
+      std::make_unique<Replay>(std::move(draft), loop_.now(), loop_.instant() + options_.patience, loop_.random());
   const Replay* done = tried.get();
   runner_.run(std::move(tried), [this, done, handler = std::move(handler)] { answered<T>(*done, handler); });
 }
@@ -130,8 +131,8 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
   };
   Quota wanted{id, basket, basket, loop_.wall() + whole(ttl), Quota::State::asked};
   if (const auto fault = fault_in(DrawWish{basket, id}); fault || id.empty()) {
-    return later(tl::unexpected(
-        Failure{Failure::Kind::rejected, Error(Code::usage, fault ? *fault : "a quota has a name")}));
+    return later(
+        tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, fault ? *fault : "a quota has a name")}));
   }
   // Before the store is asked: what is set aside there is known here.
   const auto quota = journal_.ask_quota(wanted);
@@ -147,11 +148,10 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
   runner_.run(std::move(procedure), [this, quota = *quota, reserving, handler = std::move(handler)]() mutable {
     const Ended<Reservation>& result = *reserving->result();
     const bool is_held = result && result->state == Reservation::State::held;
-    const bool is_final = result || result.error().kind == Failure::Kind::refused ||
-                          result.error().kind == Failure::Kind::mismatch;
+    const bool is_final =
+        result || result.error().kind == Failure::Kind::refused || result.error().kind == Failure::Kind::mismatch;
     if (!is_final) return handler(tl::unexpected(result.error()));  // asked again, it goes on
-    const auto noted =
-        is_held ? journal_.open_quota(quota.id, result->expires_at) : journal_.end_quota(quota.id);
+    const auto noted = is_held ? journal_.open_quota(quota.id, result->expires_at) : journal_.end_quota(quota.id);
     if (!noted) return handler(tl::unexpected(Failure{Failure::Kind::unavailable, noted.error()}));
     if (!result) return handler(tl::unexpected(result.error()));
     if (!is_held) {

@@ -13,9 +13,9 @@
 
 // The two modes of a coordinator (docs/modes.md). Consistent, the default: an operation is in the store when its
 // caller is told so, and where the store cannot be reached he is told that, within his deadline
-// (Failure::Kind::unavailable). That is all of Coordinator and of the procedures in core/coord. Available, here: where
-// the store cannot be reached the intent goes into a durable journal, the caller is told that it is provisional, and a
-// later pass settles it.
+// (Failure::Kind::unavailable). That is all of Coordinator and of the procedures in core/coord. Available, here:
+// where the store cannot be reached the intent goes into a durable journal, the caller is told that it is
+// provisional, and a later pass settles it.
 namespace holdfast::coord {
 
 /// It is in the store.
@@ -27,26 +27,26 @@ struct Committed {
 /// the other.
 struct Provisional {
   std::string ticket;
-  WallTime until{};      ///< what was not begun by then is rejected
-  Wish wish;             ///< what stands in the journal; of a decision: what is proposed, by us or before us
+  WallTime until{};        ///< what was not begun by then is rejected
+  Wish wish;               ///< what stands in the journal; of a decision: what is proposed, by us or before us
   bool was_there = false;  ///< the ticket was in the journal before, or the proposal is another's
 };
 template <class T>
 using Accepted = std::variant<Committed<T>, Provisional>;
 
 struct AvailableOptions {
-  std::size_t max_provisional = 1000;            ///< tickets that are not settled; more are refused
-  Duration max_age = std::chrono::hours(24);     ///< a ticket that was not begun for so long is rejected
-  Duration patience = std::chrono::seconds(2);   ///< how long the store is waited for before the journal is used
-  std::string proposer;                          ///< who decides, for people
+  std::size_t max_provisional = 1000;           ///< tickets that are not settled; more are refused
+  Duration max_age = std::chrono::hours(24);    ///< a ticket that was not begun for so long is rejected
+  Duration patience = std::chrono::seconds(2);  ///< how long the store is waited for before the journal is used
+  std::string proposer;                         ///< who decides, for people
 };
 
-/// Operations that are accepted whether the store is there or not. On the loop's thread; calls of the journal wait for
-/// the disk.
+/// Operations that are accepted whether the store is there or not. On the loop's thread; calls of the journal wait
+/// for the disk.
 ///
-/// Each takes a ticket, its id in journal and store alike: the same call with the same ticket, from anywhere and after
-/// any crash, is the same operation. Empty: a new one. While something about the same subject (decision, counter,
-/// group) waits in the journal, what comes after it waits there too, so that order is kept.
+/// Each takes a ticket, its id in journal and store alike: the same call with the same ticket, from anywhere and
+/// after any crash, is the same operation. Empty: a new one. While something about the same subject (decision,
+/// counter, group) waits in the journal, what comes after it waits there too, so that order is kept.
 ///
 /// Only what core/coord/journal.hpp lists can be provisional. Rights (tasks, runs under `once`, batches of a queue)
 /// cannot: two holders of one right on two sides of a cut are what it is to prevent.
@@ -67,7 +67,8 @@ class Available {
   /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end. The same id
   /// again goes on where a crash has left it. Who dies before it is open: the goods return by themselves after `ttl`.
   void set_aside(const std::string& id, Basket basket, Duration ttl, std::function<void(Ended<Quota>)> handler);
-  /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has ended.
+  /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
+  /// ended.
   [[nodiscard]] Result<bool> give_back(const std::string& id) { return journal_.close_quota(id); }
 
   /// Settles what is in the journal (Reconciler::run). One pass at a time.

@@ -17,11 +17,11 @@ namespace holdfast::coord {
 
 namespace {
 
+using std::chrono::milliseconds;
 using store::Connection;
 using store::InUse;
 using store::Sql;
 using store::Statement;
-using std::chrono::milliseconds;
 
 constexpr int busy_wait_ms = 2000;
 constexpr std::int64_t version = 1;
@@ -58,7 +58,7 @@ constexpr const char* schema_sql = R"(
 )";
 static_assert(version == 1 && application_id == 1212566092, "as written above");
 
-#define HOLDFAST_INTENT_COLUMNS                                                                                  \
+#define HOLDFAST_INTENT_COLUMNS                                                                                   \
   "seq, ticket, kind, arguments, accepted_at_ms, expires_at_ms, state, compensation, begun_at_ms, settled_at_ms," \
   " note "
 constexpr const char* find_sql = "SELECT " HOLDFAST_INTENT_COLUMNS "FROM intents WHERE ticket = ?1";
@@ -307,7 +307,8 @@ Sql<void> Journal::Impl::update(const Intent& intent) const {
 }
 
 Sql<std::vector<Quota>> Journal::Impl::read_quotas() const {
-  auto statement = prepare("SELECT id, basket, remaining, expires_at_ms, state FROM quotas ORDER BY expires_at_ms, id");
+  auto statement =
+      prepare("SELECT id, basket, remaining, expires_at_ms, state FROM quotas ORDER BY expires_at_ms, id");
   if (!statement) return tl::unexpected(std::move(statement.error()));
   std::vector<Quota> all;
   for (;;) {
@@ -361,8 +362,8 @@ Sql<std::optional<Intent>> Journal::Impl::take_from_quota(Intent draft, const Li
   if (wish == nullptr) return draft;
   auto all = read_quotas();
   if (!all) return tl::unexpected(std::move(all.error()));
-  const auto found =
-      std::ranges::find_if(*all, [&](const Quota& each) { return may_draw(each, wish->basket, now, limits.max_age); });
+  const auto found = std::ranges::find_if(
+      *all, [&](const Quota& each) { return may_draw(each, wish->basket, now, limits.max_age); });
   if (found == all->end()) return std::nullopt;
   draw(*found, wish->basket);
   wish->quota = found->id;
@@ -386,7 +387,7 @@ Result<T> told(Sql<T> result) {
 
 holdfast::Failure failure_of(store::Failure failure) {
   const bool unknown = failure.outcome == Outcome::unknown;
-  return {unknown ? holdfast::Failure::Kind::unknown
+  return {unknown                                ? holdfast::Failure::Kind::unknown
           : failure.outcome == Outcome::rejected ? holdfast::Failure::Kind::rejected
                                                  : holdfast::Failure::Kind::unavailable,
           std::move(failure.error)};

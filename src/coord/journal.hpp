@@ -42,10 +42,10 @@ class Journal {
     std::size_t open_most = 1000;  ///< intents that are not settled; more are refused
     Duration max_age = std::chrono::hours(24);
   };
-  /// Writes a new intent down; its `seq`, and the quota of a DrawWish, are chosen here. The same ticket again with the
-  /// same wish gives the one that is there; with another wish it is a mismatch. Of a decision about which a proposal
-  /// is open already, that one is given: locally, too, the first one wins. Refused where too much is open, or where no
-  /// quota has as much left.
+  /// Writes a new intent down; its `seq`, and the quota of a DrawWish, are chosen here. The same ticket again with
+  /// the same wish gives the one that is there; with another wish it is a mismatch. Of a decision about which a
+  /// proposal is open already, that one is given: locally, too, the first one wins. Refused where too much is open,
+  /// or where no quota has as much left.
   struct Appended {
     Intent intent;
     bool was_there = false;
@@ -64,8 +64,8 @@ class Journal {
 
   /// Writes down that goods are to be set aside; what is there under this id already is left as it is, and given.
   [[nodiscard]] Result<Quota> ask_quota(const Quota& quota);
-  /// `asked` → `open`, `open` → `closing`, `asked` or `closing` → `returned`. False, and nothing changes: it is not in
-  /// such a state, or there already.
+  /// `asked` → `open`, `open` → `closing`, `asked` or `closing` → `returned`. False, and nothing changes: it is not
+  /// in such a state, or there already.
   [[nodiscard]] Result<bool> open_quota(const std::string& id, WallTime expires_at);
   [[nodiscard]] Result<bool> close_quota(const std::string& id);
   [[nodiscard]] Result<bool> end_quota(const std::string& id);

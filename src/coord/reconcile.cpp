@@ -78,8 +78,7 @@ void Reconciler::take(Intent taken) {
 }
 
 void Reconciler::replay(const std::shared_ptr<Intent>& intent) {
-  auto replay =
-      std::make_unique<Replay>(*intent, loop_.now(), loop_.instant() + options_.patience, loop_.random());
+  auto replay = std::make_unique<Replay>(*intent, loop_.now(), loop_.instant() + options_.patience, loop_.random());
   const Replay* done = replay.get();
   runner_.run(std::move(replay), [this, intent, done] { judge(intent, done->verdict(options_.merge)); });
 }

@@ -35,7 +35,7 @@ struct ReconcileReport {
   std::size_t confirmed = 0;
   std::size_t rejected = 0;
   std::size_t compensated = 0;
-  std::size_t left = 0;            ///< intents that are still open, or wait for their compensation
+  std::size_t left = 0;  ///< intents that are still open, or wait for their compensation
   std::size_t quotas_returned = 0;
   std::vector<std::string> notes;  ///< why something was left, at most `notes_most`
   bool store_is_away = false;      ///< the pass ended early
@@ -54,8 +54,8 @@ class Reconciler {
   Reconciler(const Reconciler&) = delete;
   Reconciler& operator=(const Reconciler&) = delete;
 
-  /// Failure::Kind::busy where another process reconciles; unavailable or rejected where the journal itself fails. That
-  /// the store is away is no failure: the report says so, and how far it came.
+  /// Failure::Kind::busy where another process reconciles; unavailable or rejected where the journal itself fails.
+  /// That the store is away is no failure: the report says so, and how far it came.
   using Handler = std::function<void(Ended<ReconcileReport>)>;
   void run(ReconcileOptions options, Handler handler);
 

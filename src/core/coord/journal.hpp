@@ -12,9 +12,9 @@
 namespace holdfast {
 
 // What may be accepted while the store is away, to be carried out later. Each kind stands for one operation that has
-// an id, so that it happens once however often it is repeated. A kind that is not here cannot be accepted in that way:
-// a task, a run under `once`, a batch of a queue. Those are rights over what others do at the same time, and nobody
-// can give a right provisionally.
+// an id, so that it happens once however often it is repeated. A kind that is not here cannot be accepted in that
+// way: a task, a run under `once`, a batch of a queue. Those are rights over what others do at the same time, and
+// nobody can give a right provisionally.
 
 /// Another value may turn out to have won: then the caller's merge judges.
 struct DecideWish {
@@ -134,8 +134,8 @@ struct Quota {
 [[nodiscard]] std::string_view to_string(Quota::State state);
 [[nodiscard]] std::optional<Quota::State> quota_state_from(std::string_view text);
 
-/// Whether that much may be drawn now, by an intent that may take `max_age` to reach the store: by then the goods must
-/// not have gone back. (S1's skew is in it: who returns them waits for that.)
+/// Whether that much may be drawn now, by an intent that may take `max_age` to reach the store: by then the goods
+/// must not have gone back. (S1's skew is in it: who returns them waits for that.)
 [[nodiscard]] bool may_draw(const Quota& quota, const Basket& basket, WallTime now, Duration max_age);
 void draw(Quota& quota, const Basket& basket);
 /// Gives back what a rejected intent had drawn.

@@ -64,8 +64,8 @@ class Replay final : public Procedure {
 /// a request that comes after another's has no effect anyway.
 [[nodiscard]] std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket);
 
-/// Sees to it that an operation never happens, unless it has: one conditional write on the row that would remember it,
-/// which whatever is still on its way finds taken. So rejecting, too, is one write on one row.
+/// Sees to it that an operation never happens, unless it has: one conditional write on the row that would remember
+/// it, which whatever is still on its way finds taken. So rejecting, too, is one write on one row.
 struct Precluded {
   bool has_happened = false;
 };

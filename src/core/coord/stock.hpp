@@ -54,9 +54,9 @@ class Reserve final : public RowProcedure<Reservation> {
 };
 
 struct DrawOptions {
-  std::string id;    ///< of what is drawn
-  std::string from;  ///< the reservation that it is part of
-  Basket basket;     ///< 1 to 99 SKUs, all or none
+  std::string id;                                  ///< of what is drawn
+  std::string from;                                ///< the reservation that it is part of
+  Basket basket;                                   ///< 1 to 99 SKUs, all or none
   Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known, at least
 };
 
