@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ class GatedStore final : public Store {
  public:
   enum class Way {
     open,
-    shut,      ///< nothing arrives; unknown at once
+    shut,      ///< nothing arrives; unknown after a millisecond
     breaking,  ///< the next write arrives, its reply does not, and from then on nothing
   };
   GatedStore(std::unique_ptr<Store> inner, Loop& loop) : inner_(std::move(inner)), loop_(loop) {}
@@ -69,7 +70,7 @@ class GatedStore final : public Store {
   }
   template <class T>
   void lose(Handler<Reply<T>> handler) {
-    loop_.post([handler = std::move(handler)] {
+    loop_.call_after(std::chrono::milliseconds(1), [handler = std::move(handler)] {
       Reply<T> reply;
       reply.error = Error(Code::unavailable, "the store is away");
       handler(std::move(reply));
