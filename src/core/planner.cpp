@@ -9,6 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::size_t page_rows_max = 256;
 /// A row whose claims come to nothing is tried again after so many times R at the latest.
 constexpr int row_wait_max = 12;
 
@@ -33,7 +34,8 @@ Planner::Planner(LeaseTerms terms, PlannerLimits limits, Random& random)
       floor_(std::clamp<Duration>(terms.reconcile_every / 10, milliseconds(50), milliseconds(250))),
       pace_(std::clamp<Duration>(terms.reconcile_every / 20, milliseconds(10), milliseconds(100))),
       jitter_(std::clamp<Duration>(terms.reconcile_every / 5, milliseconds(5), milliseconds(250))),
-      batch_(std::clamp<std::size_t>(limits.max_leases / 8, 32, 256)) {}
+      batch_(std::clamp<std::size_t>(limits.max_leases / 8, 32, 256)),
+      page_(std::min(limits.pool, page_rows_max)) {}
 
 std::optional<Look> Planner::look(Now now) {
   if (looking_ && now.instant >= look_deadline_) failed(now);  // the store forgot us (S10)
@@ -53,7 +55,7 @@ std::optional<Look> Planner::look(Now now) {
   look_deadline_ =
       now.instant + std::clamp<Duration>(terms_.reconcile_every, milliseconds(250), std::chrono::seconds(5));
   wanted.before = now.wall + std::chrono::ceil<milliseconds>(horizon_);
-  wanted.limit = std::min<std::size_t>(limits_.pool, 256);
+  wanted.limit = page_;
   wanted.deadline = look_deadline_;
   return wanted;
 }
@@ -61,6 +63,7 @@ std::optional<Look> Planner::look(Now now) {
 bool Planner::saw(std::span<const Row> rows, bool more, Now now) {
   if (!looking_) return false;
   for (const Row& row : rows) admit(row, now);
+  if (!rows.empty()) shown_ = WallTime(milliseconds(rows.back().number(attribute::expires_at)));
   seen_ += std::max<std::size_t>(rows.size(), 1);
   if (more && due_.size() < limits_.pool && seen_ < limits_.rows) return true;
   truncated_ = more;
@@ -98,7 +101,9 @@ void Planner::admit(const Row& row, Now now) {
     return;
   }
   // One that is not to be tried before the next look would only take the place of others.
-  if (allowed > now.instant + floor_ || known_.size() >= limits_.pool) return;
+  if (allowed > now.instant + floor_) return;
+  // A page is remembered whole, as far as that goes: what is left out of it waits for the next lap.
+  if (known_.size() >= limits_.pool + page_) return;
   const auto place = static_cast<Slot>(known_.size());
   places_.emplace(row.key, place);
   known_.push_back(Known{*std::move(candidate), claimable, lap_});
@@ -145,9 +150,11 @@ void Planner::forget(Slot gone) {
 void Planner::finish_look(Now now) {
   looking_ = false;
   failures_ = 0;
-  // What this lap did not show was taken, stopped or removed.
+  // What this lap did not show was taken, stopped or removed, as far as the lap has come. Where nothing is claimed no
+  // place becomes free for what comes next: then all that is not in sight makes way.
   for (std::size_t place = known_.size(); place-- > 0;) {
-    if (known_[place].lap != lap_) forget(static_cast<Slot>(place));
+    const bool passed = !truncated_ || full_ || known_[place].candidate.expires_at < shown_;
+    if (passed && known_[place].lap != lap_) forget(static_cast<Slot>(place));
   }
   // One that somebody had and that two laps did not show is theirs, though these laps may not have been complete.
   std::erase_if(struck_, [&](const auto& item) {
@@ -211,7 +218,8 @@ void Planner::claim_failed(const Candidate& candidate, ClaimFailure failure, Now
       found != struck_.end() && (same_lease(found->second.candidate, candidate) || found->second.outdates(candidate));
   if (failure.setback == Setback::conflict && !again && ++conflicts_ >= batch_ / 2) {
     conflicts_ = 0;
-    poke(now);
+    // Where rows are left unseen, those are looked at soon anyway; beginning anew each time would never reach them.
+    if (!truncated_) poke(now);
   }
   const bool no_memory = found == struck_.end() && !has_place_to_remember(now);
   if (failure.setback == Setback::store || no_memory) {

@@ -68,8 +68,9 @@ struct Unclaimable {
 /// look, so a row that is held is claimed in vain once per lease at most, and not each time the index moves on. When
 /// there is no room to remember more (a fleet that takes over ten thousands of orphans collides often), what others
 /// hold and no look has shown since is forgotten; where that does not help, claims slow down.
-/// A look that had to end before the last row is continued by the next one, so that each row is reached
-/// within a number of looks that is bounded by the number of rows.
+/// A look that had to end before the last row is continued by the next one, as soon as there is room for what it
+/// brings: a worker fills at the pace of its claims, however many pages that takes, and each row is reached within a
+/// number of looks that is bounded by the number of rows.
 ///
 /// The shell: `if (auto wanted = look(now))` query; each page → saw(); an error → failed(); then
 /// `while (auto candidate = take(now, keeper.room())) keeper.claim(*candidate, now)`; again at next(), after every
@@ -93,8 +94,8 @@ class Planner {
   /// The next candidate to claim now. Nothing while `room` is 0, when the batch is spent, or none is due.
   std::optional<Candidate> take(Now now, std::size_t room);
   /// A claim was not won. The row waits before it is handed out again, unless it changes. Conflicts on half a batch
-  /// of rows bring a new look soon: others are claiming too. Only a store that could not be asked holds up the other
-  /// claims: the next batch waits, up to R.
+  /// of rows bring a new look soon, if the last one saw all: others are claiming too. Only a store that could not be
+  /// asked holds up the other claims: the next batch waits, up to R.
   void claim_failed(const Candidate& candidate, ClaimFailure failure, Now now);
 
   /// No looks and no claims from now on.
@@ -158,6 +159,7 @@ class Planner {
   const Duration pace_;
   const Duration jitter_;
   const std::size_t batch_;
+  const std::size_t page_;  // rows
 
   std::vector<Known> known_;                      // all of them in due_
   std::unordered_map<std::string, Slot> places_;  // key → index in known_; looked up only, never walked
@@ -168,6 +170,7 @@ class Planner {
   std::uint64_t lap_ = 0;     // from the first row on: one look, and those that went on with it
   bool looked_ = false;       // ever
   std::size_t seen_ = 0;      // rows of the look under way
+  WallTime shown_{};          // the expiry of the last of them
   bool looking_ = false;
   bool poked_ = false;      // while looking
   bool truncated_ = false;  // the latest look left rows unseen

@@ -242,6 +242,19 @@ TEST_F(PlannerFaults, f10_orphans_that_stay_unowned_are_counted_and_a_full_worke
   EXPECT_EQ(planner_.unowned(now()), 0U);
 }
 
+TEST_F(PlannerFaults, f10_a_full_worker_does_not_count_for_ever_what_others_have_taken_of_very_many) {
+  const auto look_at = [&](std::span<const Row> rows) {
+    while (!planner_.look(now())) advance_to(std::max(*planner_.next(), now().instant + 1ms));
+    for (std::size_t at = 0; planner_.saw(rows.subspan(at, 256), at + 256 < rows.size(), now());) at += 256;
+    EXPECT_TRUE(take(0).empty());
+  };
+  const auto rows = orphans(2'048);
+  for (int i = 0; i < 10; ++i) look_at(rows);
+  EXPECT_GT(planner_.unowned(now()), 0U);
+  for (int i = 0; i < 10; ++i) look_at(std::span(rows).last(512));
+  EXPECT_LE(planner_.unowned(now()), 512U);
+}
+
 TEST_F(PlannerFaults, f15_claims_come_in_paced_batches) {
   look(orphans(1000));
   advance(1s);
@@ -549,12 +562,14 @@ TEST_F(PlannerTest, s10_a_row_whose_lease_was_shortened_is_claimed_though_a_conf
 TEST_F(PlannerTest, s10_rows_that_a_late_index_shows_as_expired_and_that_are_held_keep_no_orphan_waiting) {
   constexpr int held = 2'000;
   bool taken = false;
+  std::size_t at = 0;
   while (elapsed_ < 120s && !taken) {
     if (const auto wanted = planner_.look(now())) {
       std::vector<Row> rows;
       for (int i = 0; i < held; ++i) rows.push_back(owned("CONN#" + std::to_string(i), noon - 100s));
       if (elapsed_ > 60s) rows.push_back(owned("CONN#orphan", noon - 50s));
-      for (std::size_t at = 0; at < rows.size();) {
+      if (!wanted->goes_on) at = 0;
+      while (at < rows.size()) {
         const std::size_t count = std::min(wanted->limit, rows.size() - at);
         const std::span page = std::span(rows).subspan(at, count);
         at += count;
@@ -601,6 +616,39 @@ TEST_F(PlannerFaults, f15_collisions_over_many_orphans_do_not_slow_it_down_once_
   }
   const auto batches = static_cast<std::int64_t>(rows.size() / planner.batch());
   EXPECT_LT(elapsed_, batches * planner.pace() * 3 / 2);
+}
+
+// Some of a page find no place where leases that end later wait for their time. They used to wait for the next lap.
+TEST_F(PlannerFaults, f09_leases_that_end_one_after_the_other_are_taken_as_they_end_however_many_they_are) {
+  constexpr std::size_t count = 4'000;
+  const auto row = [](std::size_t i) {
+    return owned("CONN#" + std::to_string(i), noon + 2s + milliseconds(3) * static_cast<int>(i));
+  };
+  Planner planner(terms_, {.max_leases = count}, random_);
+  std::map<std::string, std::size_t> left;
+  for (std::size_t i = 0; i < count; ++i) left.emplace(row(i).key, i);
+  std::size_t position = 0;
+  Duration latest{};
+  while (!left.empty() && elapsed_ < 10min) {
+    if (const auto wanted = planner.look(now())) {
+      if (!wanted->goes_on) position = 0;
+      for (bool more = true; more;) {
+        std::vector<Row> page;
+        for (; page.size() < wanted->limit && position < count; ++position) {
+          Row next = row(position);
+          if (next.number(attribute::expires_at) >= wanted->before.time_since_epoch() / 1ms) break;
+          if (left.contains(next.key)) page.push_back(std::move(next));
+        }
+        more = planner.saw(page, page.size() == wanted->limit, now());
+      }
+    }
+    while (const auto candidate = planner.take(now(), count)) {
+      latest = std::max<Duration>(latest, now().wall - claimable_from(*candidate, terms_.skew));
+      left.erase(candidate->key);
+    }
+    advance_to(std::max(*planner.next(), now().instant + 1ms));
+  }
+  EXPECT_LT(latest, 1s);
 }
 
 TEST_F(PlannerTest, a_look_that_fails_after_its_first_page_is_continued_and_one_that_fails_at_once_begins_anew) {

@@ -43,6 +43,29 @@ TEST(Worker, takes_over_only_when_the_skew_has_passed_after_the_expiry) {
   EXPECT_GE(worker.loop.wall(), expiry + town.terms.skew);
 }
 
+TEST(Worker, fills_at_the_pace_of_its_claims_and_not_a_page_of_rows_at_each_look) {
+  Town town(20s);
+  town.add_many(5'000);
+  Town::Citizen& worker = town.join("w", 5'000);
+  const Instant begun = town.nodes.now();
+  ASSERT_TRUE(town.nodes.advance_until([&] { return worker.worker->held() == 5'000; }, 60s));
+  EXPECT_LT(town.nodes.now() - begun, 3s) << "256 claims in 100 ms take 2 s; looks are 5 s apart";
+}
+
+TEST(Worker, those_with_equal_room_that_begin_together_share_what_is_there) {
+  Town town(20s);
+  town.add_many(5'000);
+  std::vector<Town::Citizen*> workers;
+  for (int i = 0; i < 5; ++i) workers.push_back(&town.join("w" + std::to_string(i), 5'000));
+  const auto held = [&] {
+    std::size_t sum = 0;
+    for (const Town::Citizen* each : workers) sum += each->worker->held();
+    return sum;
+  };
+  ASSERT_TRUE(town.nodes.advance_until([&] { return held() == 5'000; }, 60s));
+  for (const Town::Citizen* each : workers) EXPECT_GT(each->worker->held(), 250U) << each->name;
+}
+
 TEST(Worker, a_renewal_carries_the_checkpoint_and_the_status) {
   Town town;
   town.add("a");
