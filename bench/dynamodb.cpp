@@ -250,7 +250,6 @@ Figures hold_leases(Store& table, runtime::AsioLoop& loop, int leases, Duration 
   LeaseOptions lease;
   lease.lease = 20s;
   lease.renew_every = 5s;
-  lease.reconcile_every = 200ms;  // a look brings one page of rows: at the usual pace 5,000 take minutes
   worker::WorkerOptions options;
   options.name = "bench";
   options.incarnation = "0a1b2c3d";

@@ -112,20 +112,32 @@ class Rows {
     return R"({"Attributes":)" + json::serialize(row) + std::string(consumed);
   }
 
+  /// A page of the index: in the order of the keys, which a page's token may be any place in.
   [[nodiscard]] std::string query(const json::object& request) const {
     const json::object& values = request.at("ExpressionAttributeValues").as_object();
     const std::string condition(request.at("KeyConditionExpression").as_string());
     const auto limit = static_cast<std::size_t>(request.at("Limit").to_number<std::int64_t>());
     const bool only_due = condition.find("#1 <= :1") != std::string::npos;
+    const json::value* after = request.if_contains("ExclusiveStartKey");
+    auto next = after == nullptr ? rows_.begin() : rows_.upper_bound(key_in(after->as_object()));
     json::array found;
-    for (const auto& [key, row] : rows_) {
-      if (found.size() >= limit) break;
+    for (; next != rows_.end() && found.size() < limit; ++next) {
+      const json::object& row = next->second;
       if (!only_due || row.at("desired_state") != values.at(":0")) continue;
       if (number_in(row.at("lease_expires_at_ms").as_object()) <= number_in(values.at(":1").as_object()))
         found.push_back(row);
     }
-    const json::object answer{{"Count", found.size()}, {"ScannedCount", found.size()}, {"Items", std::move(found)}};
+    json::object answer{{"Count", found.size()}, {"ScannedCount", found.size()}};
+    if (found.size() == limit) answer["LastEvaluatedKey"] = place_of(found.back().as_object());
+    answer["Items"] = std::move(found);
     return json::serialize(answer);
+  }
+
+  static std::string key_in(const json::object& item) { return std::string(item.at("Pk").at("S").as_string()); }
+  static json::object place_of(const json::object& row) {
+    return {{"Pk", row.at("Pk")},
+            {"desired_state", row.at("desired_state")},
+            {"lease_expires_at_ms", row.at("lease_expires_at_ms")}};
   }
 
   std::map<std::string, json::object> rows_;
