@@ -8,9 +8,11 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "core/hexadecimal.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast::coord {
@@ -75,13 +77,9 @@ std::string fingerprint_of(std::string_view input) {
   unsigned size = 0;
   const int done = EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
   HOLDFAST_ASSERT(done == 1 && size == 32, "OpenSSL has SHA-256");
-  std::string hexadecimal;
-  for (unsigned i = 0; i < size; ++i) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    hexadecimal += digits[digest[i] >> 4];
-    hexadecimal += digits[digest[i] & 15];
-  }
-  return hexadecimal;
+  std::string digits;
+  append_hexadecimal(std::span(digest).first(size), digits);
+  return digits;
 }
 
 }  // namespace holdfast::coord

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/hexadecimal.hpp"
+
 namespace holdfast::runtime {
 namespace {
 
@@ -27,15 +29,6 @@ std::string signing_time(WallTime wall) {
                 static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
                 static_cast<int>(time.seconds().count()));
   return text;
-}
-
-template <class Bytes>
-void append_hex(std::string& out, const Bytes& bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (const unsigned char byte : bytes) {
-    out += digits[byte >> 4U];
-    out += digits[byte & 0xFU];
-  }
 }
 
 /// The parts of a URL that are signed.
@@ -59,24 +52,6 @@ Target target_of(std::string_view url) {
   const std::string_view implied = secure ? ":443" : ":80";
   if (target.host.ends_with(implied)) target.host.remove_suffix(implied.size());
   return target;
-}
-
-/// Percent-encoded once more, as every service but S3 wants it.
-void append_path(std::string& out, std::string_view path) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  for (const char letter : path) {
-    const bool plain = (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z') ||
-                       (letter >= '0' && letter <= '9') ||
-                       std::string_view("-._~/").find(letter) != std::string_view::npos;
-    if (plain) {
-      out += letter;
-    } else {
-      const auto byte = static_cast<unsigned char>(letter);
-      out += '%';
-      out += digits[byte >> 4U];
-      out += digits[byte & 0xFU];
-    }
-  }
 }
 
 /// Its parts in order.
@@ -210,7 +185,7 @@ void SigV4::sign(HttpRequest& request, WallTime now) {
   const Headers headers = headers_in_order(request, target.host);
   const std::string names = names_of(headers);
   std::string text = request.method + "\n";
-  append_path(text, target.path);
+  text += percent_encoded(target.path, "/");  // once more, as every service but S3 wants it
   text += '\n';
   append_query(text, target.query);
   text += '\n';
@@ -220,14 +195,14 @@ void SigV4::sign(HttpRequest& request, WallTime now) {
     text += '\n';
   }
   text.append("\n").append(names).append("\n");
-  append_hex(text, sha256(request.body));
+  append_hexadecimal(sha256(request.body), text);
 
   std::string to_sign = std::string(algorithm) + "\n" + time + "\n" + scope + "\n";
-  append_hex(to_sign, sha256(text));
+  append_hexadecimal(sha256(text), to_sign);
   make_key(signing, day, scope);
   std::string authorization = std::string(algorithm) + " Credential=" + signing.access_key_id + "/" + scope +
                               ", SignedHeaders=" + names + ", Signature=";
-  append_hex(authorization, hmac(view(key_.data(), key_.size()), to_sign));
+  append_hexadecimal(hmac(view(key_.data(), key_.size()), to_sign), authorization);
   request.headers.push_back({"Authorization", std::move(authorization)});
 }
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/hexadecimal.hpp"
+
 namespace holdfast::sink {
 namespace {
 
@@ -21,9 +23,9 @@ struct Escape {
 
 constexpr std::array<Escape, 256> make_escapes() {
   std::array<Escape, 256> table{};
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (std::size_t byte = 0; byte < 0x20; ++byte) {
-    table[byte] = {{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 0xFU]}, 6};
+  for (unsigned char byte = 0; byte < 0x20; ++byte) {
+    const auto digits = hexadecimal(byte);
+    table[byte] = {{'\\', 'u', '0', '0', digits[0], digits[1]}, 6};
   }
   const auto shorthand = [&table](unsigned char byte, char letter) { table[byte] = {{'\\', letter}, 2}; };
   shorthand('"', '"');

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/hexadecimal.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast::store {
@@ -29,10 +30,8 @@ void write(std::string_view text, std::string& out) {
     if (byte >= 0x20) {
       out.push_back(text[at]);
     } else {
-      static constexpr char digits[] = "0123456789abcdef";
       out.append("u00");
-      out.push_back(digits[byte >> 4U]);
-      out.push_back(digits[byte & 15U]);
+      append_hexadecimal(text.substr(at, 1), out);
     }
   }
   out.append(text, plain);

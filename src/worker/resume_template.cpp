@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/hexadecimal.hpp"
+
 namespace holdfast::worker {
 namespace {
 
 std::string json_escaped(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string escaped;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -18,8 +19,7 @@ std::string json_escaped(std::string_view text) {
       escaped += c;
     } else if (byte < 0x20) {
       escaped += "\\u00";
-      escaped += digits[byte >> 4U];
-      escaped += digits[byte & 0xFU];
+      append_hexadecimal(std::string_view(&c, 1), escaped);
     } else {
       escaped += c;
     }

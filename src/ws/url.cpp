@@ -7,6 +7,8 @@
 #include <charconv>
 #include <optional>
 
+#include "core/hexadecimal.hpp"
+
 namespace holdfast::ws {
 namespace {
 
@@ -66,22 +68,6 @@ std::optional<Error> check_characters(std::string_view text) {
     return Error(Code::usage, "a WebSocket URL has no fragment (RFC 6455 section 3): write # as %23");
   }
   return std::nullopt;
-}
-
-std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string result;
-  for (const char c : text) {
-    if (is_alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~') {
-      result += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    result += '%';
-    result += digits[byte >> 4U];
-    result += digits[byte & 15U];
-  }
-  return result;
 }
 
 }  // namespace

@@ -3,28 +3,13 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/hexadecimal.hpp"
 #include "store/dynamodb/credentials_found.hpp"
 
 namespace holdfast::store::dynamodb {
 namespace {
 
 constexpr std::size_t answer_bytes_max = std::size_t{64} << 10U;
-
-std::string form_value(std::string_view text) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string result;
-  for (const char sign : text) {
-    const bool plain = (sign >= 'a' && sign <= 'z') || (sign >= 'A' && sign <= 'Z') || (sign >= '0' && sign <= '9') ||
-                       std::string_view("-._~").find(sign) != std::string_view::npos;
-    const auto byte = static_cast<unsigned char>(sign);
-    if (plain) {
-      result += sign;
-    } else {
-      result += {'%', digits[byte >> 4U], digits[byte & 15U]};
-    }
-  }
-  return result;
-}
 
 using Form = std::vector<std::pair<std::string, std::string>>;
 
@@ -35,7 +20,7 @@ runtime::HttpRequest request_of(const std::string& url, const Form& form) {
   request.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
   request.answer_bytes_max = answer_bytes_max;
   for (const auto& [name, value] : form)
-    request.body += (request.body.empty() ? "" : "&") + name + '=' + form_value(value);
+    request.body += (request.body.empty() ? "" : "&") + name + '=' + percent_encoded(value);
   return request;
 }
 
