@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/connections.hpp"
+#include "store/race.hpp"
 
 namespace holdfast::cli {
 
@@ -68,6 +69,7 @@ void RowsExamined::take(const store::Walked& page, WallTime now) {
 }
 
 void RowsExamined::take(const Row& row, WallTime now) {
+  if (row.key.starts_with(store::scratch_prefix)) return;  // doctor's own
   ++rows_;
   const auto id = id_of(row);
   if (!id) return;

@@ -33,6 +33,7 @@ TEST_F(CliDoctor, finds_a_new_table_healthy_and_leaves_nothing_that_anybody_coul
   const auto people = program.run({"doctor"});
   EXPECT_EQ(people.code, 0) << people.out << people.err;
   EXPECT_THAT(people.out, HasSubstr("16 writers on a scratch row one won"));
+  EXPECT_THAT(people.out, HasSubstr("1 row, 1 of connections")) << "its own scratch row is none of the table's";
   EXPECT_THAT(people.out, testing::Not(HasSubstr("What to do")));
 
   const DoctorReport report = doctor();

@@ -27,7 +27,8 @@ Findings of(std::vector<Row> rows, const std::string& stopped_by = "") {
 
 TEST(DoctorRows, rows_that_are_as_they_should_be_are_counted) {
   const Findings found = of({row("CONN#a", {{"desired_state", "STARTED"}, {"lease_expires_at_ms", 0}}),
-                             row("CONN#gone", {{"desired_state", "REMOVED"}}), row("WORKER#w", {}), row("mine", {})});
+                             row("CONN#gone", {{"desired_state", "REMOVED"}}), row("WORKER#w", {}), row("mine", {}),
+                             row("DOCTOR#0123456789abcdef", {{"desired_state", "REMOVED"}})});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].health, Health::ok);
   EXPECT_THAT(found[0].detail, HasSubstr("4 rows, 2 of connections"));
