@@ -27,8 +27,8 @@ enum class Outcome {
 };
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
-/// What a request came to. `error` is set for throttled, unknown and rejected. An applied read of several rows
-/// sets it where a row could not be read (damaged): the others are in the value, the error names the damaged one.
+/// What a request came to. `error` is set for throttled, unknown and rejected; for a conflict that may be with an
+/// earlier try of the same write; for an applied read of several rows of which one, that it names, is damaged.
 template <class T>
 struct Reply {
   Outcome outcome = Outcome::unknown;

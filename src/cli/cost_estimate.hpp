@@ -13,8 +13,9 @@ enum class CostMode {
   session,  ///< the worker's own alone: arithmetic only, the worker has no such mode
 };
 
-/// In one currency. The defaults are US dollars: US East (N. Virginia), Standard table class, as they are since
-/// 1 November 2024, when AWS halved on-demand throughput (aws.amazon.com/dynamodb/pricing).
+/// In one currency. The defaults are US dollars: US East (N. Virginia), Standard table class, since 1 November 2024,
+/// as others quoted them in July 2025 (airbyte.com/data-engineering-resources/dynamodb-pricing); AWS's own page goes
+/// first.
 struct Prices {
   double write = 0.625;                ///< of a million write request units, on demand
   double read = 0.125;                 ///< of a million read request units, on demand
