@@ -78,7 +78,8 @@ TEST_F(DynamoDbCommands,
        s05_a_write_whose_answer_was_lost_is_known_again_by_the_row_also_where_expiries_are_seconds) {
   DynamoDbProxy proxy(DynamoDbServer::local().port());
   for (const char* names : {"", "&key=tarefa_id&owner=instancia_id&expires=expiracao&expires_unit=s"}) {
-    be_on_dynamodb(random_table_name("lost"), proxy.endpoint() + names);
+    const std::string lost = random_table_name("lost");
+    be_on_dynamodb(lost, proxy.endpoint() + names);
     const auto lose_next_answer = [&] {
       proxy.plan({.fault = DynamoDbFault::cut_after_reply, .operation = "UpdateItem"});
     };
@@ -89,7 +90,24 @@ TEST_F(DynamoDbCommands,
     const auto stopped = program.run({"conn", "stop", "a"});
     EXPECT_EQ(stopped.code, 0) << stopped.err;
     EXPECT_EQ(text("a", "desired_state"), "STOPPED");
-    EXPECT_EQ(proxy.counts().faults["cut_after_reply"], *names == '\0' ? 2 : 4);
+    const bool seconds = *names != '\0';
+    const std::int64_t in_an_hour = now_ms() + 3'600'000;
+    using Json = boost::json::object;
+    dynamodb_call(DynamoDbServer::local().port(), "UpdateItem",
+                  {{"TableName", lost},
+                   {"Key", Json{{seconds ? "tarefa_id" : "Pk", Json{{"S", "CONN#a"}}}}},
+                   {"UpdateExpression", "SET #o = :o, #e = :e"},
+                   {"ExpressionAttributeNames", Json{{"#o", seconds ? "instancia_id" : "lease_owner"},
+                                                     {"#e", seconds ? "expiracao" : "lease_expires_at_ms"}}},
+                   {"ExpressionAttributeValues",
+                    Json{{":o", Json{{"S", "w#1"}}},
+                         {":e", Json{{"N", std::to_string(seconds ? in_an_hour / 1000 : in_an_hour)}}}}}});
+    lose_next_answer();
+    const auto released = program.run({"conn", "release", "a"});
+    EXPECT_EQ(released.code, 0) << released.err;
+    EXPECT_THAT(released.out, HasSubstr("is free in 20"));
+    EXPECT_LT(shown("a").at("expires_at_ms").as_int64(), now_ms() + 30'000);
+    EXPECT_EQ(proxy.counts().faults["cut_after_reply"], *names == '\0' ? 3 : 6);
   }
 }
 
