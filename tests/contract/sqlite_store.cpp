@@ -254,9 +254,10 @@ TEST_F(SqliteStore, why_a_write_was_given_up_is_told_whether_the_loop_or_the_thr
   Raw other(path_);
   other.run("BEGIN IMMEDIATE");
   std::optional<RowReply> reply;
-  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(300ms), [&](RowReply given) { reply = given; });
+  const Instant deadline = store.deadline(2s);  // the thread meets the lock before, also on a busy machine
+  store->update({"k", {Change::set("x", 1)}, {}}, deadline, [&](RowReply given) { reply = given; });
   run_for(loop_, 100ms);
-  std::this_thread::sleep_for(1s);  // the loop is late
+  ASSERT_TRUE(eventually([&] { return loop_.instant() > deadline + 500ms; }));  // the loop is late
   ASSERT_TRUE(run_until(loop_, [&] { return reply.has_value(); }));
   EXPECT_EQ(reply->outcome, Outcome::throttled);
   EXPECT_THAT(reply->error.detail, HasSubstr("write lock"));
@@ -290,7 +291,7 @@ TEST_F(SqliteStore, a_stuck_thread_is_unknown_at_the_deadline_and_what_was_never
   Asking store(open_initialized({.at_moment = gate.hook()}), loop_);
   std::optional<RowReply> begun;
   std::optional<RowReply> behind;
-  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(300ms), [&](RowReply given) { begun = given; });
+  store->update({"k", {Change::set("x", 1)}, {}}, store.deadline(2s), [&](RowReply given) { begun = given; });
   ASSERT_TRUE(run_until(loop_, [&] { return gate.reached(); }));
   store->update({"other", {}, {}}, store.deadline(50ms), [&](RowReply given) { behind = given; });
   ASSERT_TRUE(run_until(loop_, [&] { return begun && behind; }));

@@ -62,12 +62,16 @@ class Processes : public testing::Test {
     if (!child) return {};
     return *std::move(child);
   }
-  runtime::Child worker(const std::string& id, std::vector<std::string> more = {}) {
+  /// The short lease is for those whose lease is to run out; a machine that is busy may let it run out by itself.
+  static constexpr const char* short_lease = "2s";
+  static constexpr const char* long_lease = "10s";
+  runtime::Child worker(const std::string& id, std::vector<std::string> more = {},
+                        const std::string& lease = short_lease) {
     std::vector<std::string> arguments{"worker",
                                        "--id",
                                        id,
                                        "--lease",
-                                       "2s",
+                                       lease,
                                        "--sink",
                                        "ndjson:out?fsync=never",
                                        "--report",

@@ -74,7 +74,7 @@ TEST_F(CliWorker, stopping_a_connection_closes_it_and_starting_it_again_goes_on)
 // `timeout` tells the process, and then its group: the same stop twice.
 TEST_F(CliWorker, says_what_it_does_and_a_stop_that_is_told_twice_is_one_drain) {
   ASSERT_EQ(program.run({"conn", "add", "a", "--url", "ws://127.0.0.1:1/"}).code, 0);
-  const auto ended = program.run_command({"timeout", "4", test::program_file, "worker", "--sink", "ndjson:out",
+  const auto ended = program.run_command({"timeout", "12", test::program_file, "worker", "--sink", "ndjson:out",
                                           "--lease", "2s", "--report", "report.json"});
   EXPECT_EQ(ended.code, 124) << "as timeout has it";
   EXPECT_THAT(ended.err, HasSubstr("a: backing off: ")) << "why nothing comes";
@@ -85,7 +85,7 @@ TEST_F(CliWorker, says_what_it_does_and_a_stop_that_is_told_twice_is_one_drain) 
 
 TEST_F(CliWorker, says_that_it_made_a_table_and_that_there_is_nothing_in_it) {
   const auto ended = program.run_command(
-      {"timeout", "2", test::program_file, "worker", "--sink", "ndjson:out", "--store", "sqlite:mistyped.db"});
+      {"timeout", "8", test::program_file, "worker", "--sink", "ndjson:out", "--store", "sqlite:mistyped.db"});
   EXPECT_THAT(ended.err, HasSubstr("made the table in mistyped.db"));
   EXPECT_THAT(ended.err, HasSubstr("holdfast conn add --store sqlite:mistyped.db"));
 }

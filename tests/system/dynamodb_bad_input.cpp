@@ -127,7 +127,7 @@ TEST_F(DynamoDbBadInput, f19_an_index_that_goes_away_and_is_made_anew_costs_no_l
   DynamoDbProxy proxy(DynamoDbServer::local().port());
   be_on_dynamodb(table, proxy.endpoint());
   add_streams(2, feed());
-  runtime::Child holder = worker("w");
+  runtime::Child holder = worker("w", {}, long_lease);
   ASSERT_TRUE(wait_until([&] { return flowing("w") == 2; }));
   const auto queries = [&] { return proxy.counts().seen["Query"]; };
   // First it is gone, then still being filled.
@@ -197,10 +197,10 @@ TEST_F(DynamoDbBadInput, rows_that_nobody_can_take_stay_as_they_are_and_hold_up_
     before[id] = lease(id);
   }
   add_streams(3, base);
-  runtime::Child holder = worker("w");
+  runtime::Child holder = worker("w", {}, long_lease);
   ASSERT_TRUE(wait_until([&] { return flowing("w") == 3; }));
   const std::int64_t held = now_ms();
-  ASSERT_TRUE(wait_until([&] { return flowing("w", held + 3000) == 3; })) << "past a lease, and still";
+  ASSERT_TRUE(wait_until([&] { return flowing("w", held + 11'000) == 3; })) << "past a lease, and still";
   for (const auto& [id, was] : before) EXPECT_EQ(lease(id), was) << id;
   for (const auto& [id, attributes] : damaged) {
     if (id == "almost-400-kb") continue;  // only the store can say that it would be too large

@@ -33,11 +33,11 @@ TEST_F(WorkerTroubles, one_that_may_open_few_files_takes_few_connections_and_lea
   constexpr int connections = 24;
   add_streams(connections, feed({}, connections));
   auto few = program.start_command({"sh", "-c", R"(ulimit -n 48; exec "$@")", "sh", program_file, "worker", "--id",
-                                    "few", "--lease", "2s", "--sink", "ndjson:out?fsync=never"});
+                                    "few", "--lease", long_lease, "--sink", "ndjson:out?fsync=never"});
   ASSERT_TRUE(few);
   ASSERT_TRUE(wait_until([&] { return flowing("few") >= 4; }));
   EXPECT_LT(flowing("few"), std::size_t{connections});
-  runtime::Child other = worker("other");
+  runtime::Child other = worker("other", {}, long_lease);
   ASSERT_TRUE(wait_until([&] { return flowing("few") + flowing("other") >= connections; }));
   for (const Line& line : lines()) ASSERT_EQ(line.epoch, 1) << line.connection << " was taken and given back";
 }
