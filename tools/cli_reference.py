@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^```\n\$ holdfast ((?:[a-z]+ )*)--help\n.*?^```$", re.S | re.M)
+BLOCK = re.compile(r"^```\n\$ holdfast ((?:[a-z-]+ )*)--help\n.*?^```$", re.S | re.M)
 
 
 def main() -> int:

@@ -84,6 +84,10 @@ Program::Program() {
   add_task_ls(task_setup);
   add_task_show(task_setup);
   add_task_release(task_setup);
+  CLI::App* journal = root.add_subcommand("journal", "what was accepted while the store was away");
+  journal->group("Commands");
+  journal->footer("Example:\n  $ holdfast journal reconcile --journal shop.journal");
+  add_journal({*journal, chosen, usage_codes});
 }
 
 const CLI::App& deepest(const CLI::App& root) {

@@ -50,6 +50,7 @@ void add_decide(Setup setup);
 void add_task_ls(Setup setup);
 void add_task_show(Setup setup);
 void add_task_release(Setup setup);
+void add_journal(Setup setup);
 
 /// The paths of all commands ("conn add"), and what each prints for --help; "" is the program itself.
 [[nodiscard]] std::vector<std::string> command_paths();

@@ -24,7 +24,7 @@ std::vector<std::string> words(const std::string& path) {
 
 /// One that only holds others.
 bool is_group(const std::string& path) {
-  return path == "conn" || path == "task";
+  return path == "conn" || path == "task" || path == "journal";
 }
 
 TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {
@@ -47,11 +47,12 @@ TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {
 }
 
 TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
-  EXPECT_THAT(
-      cli::command_paths(),
-      testing::UnorderedElementsAre("", "init", "doctor", "conn", "conn add", "conn ls", "conn show", "conn start",
-                                    "conn stop", "conn rm", "conn release", "conn import", "worker", "cost", "feed",
-                                    "demo", "run", "once", "decide", "task", "task ls", "task show", "task release"));
+  EXPECT_THAT(cli::command_paths(),
+              testing::UnorderedElementsAre(
+                  "", "init", "doctor", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop",
+                  "conn rm", "conn release", "conn import", "worker", "cost", "feed", "demo", "run", "once", "decide",
+                  "task", "task ls", "task show", "task release", "journal", "journal ls", "journal reconcile",
+                  "journal set-aside", "journal give-back", "journal sell"));
 }
 
 TEST(CliHelp, without_a_command_it_says_what_there_is) {

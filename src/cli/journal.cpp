@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cli/coordination.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "coord/available.hpp"
+#include "coord/reconcile.hpp"
+#include "runtime/asio_loop.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/exit_watch.hpp"
+#include "runtime/units.hpp"
+#include "store/json.hpp"
+#include "store/open.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+using coord::Available;
+using coord::AvailableOptions;
+using coord::Journal;
+using coord::JournalOptions;
+
+struct JournalSettings {
+  std::string store = "sqlite:holdfast.db", journal = "holdfast.journal", id, merge = "equal", ticket;
+  std::vector<std::string> basket, command;
+  Duration store_patience = std::chrono::seconds(5);
+  Duration ttl = std::chrono::hours(24 * 7);
+  Duration max_age = std::chrono::hours(24);
+  bool all = false, json = false;
+};
+
+/// As it is written into a journal: the same table, wherever the command is called from.
+std::string store_name(const std::string& store) {
+  if (store::is_remote(store)) return store;
+  std::error_code ignored;
+  return "sqlite:" + std::filesystem::weakly_canonical(store::path_of(store), ignored).string();
+}
+
+Result<std::unique_ptr<Journal>> open_journal(const JournalSettings& settings, bool create) {
+  if (auto checked = StoreSession::check(settings.store); !checked) return tl::unexpected<Error>(checked.error());
+  JournalOptions options;
+  options.path = settings.journal;
+  options.store = store_name(settings.store);
+  options.create = create;
+  return Journal::open(std::move(options));
+}
+
+Result<Basket> basket_from(const std::vector<std::string>& words) {
+  Basket basket;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    if (equals == 0 || equals == std::string::npos) return fail(Code::usage, "'" + word + "' is not SKU=COUNT");
+    const auto count = parse_number(std::string_view(word).substr(equals + 1), 1, INT64_MAX);
+    if (!count) return fail(Code::usage, word + ": " + count.error().detail);
+    if (!basket.emplace(word.substr(0, equals), *count).second) return fail(Code::usage, word + ": named twice");
+  }
+  return basket;
+}
+
+std::string words_of(const Basket& basket) {
+  std::string words;
+  for (const auto& [sku, count] : basket) words += (words.empty() ? "" : " ") + sku + "=" + std::to_string(count);
+  return words;
+}
+
+// ---- ls ----
+
+std::string state_of(const Intent& intent) {
+  std::string state(to_string(intent.state));
+  if (intent.compensation == Intent::Compensation::due) state += ", to be compensated";
+  if (intent.compensation == Intent::Compensation::begun) state += ", compensation begun";
+  if (intent.compensation == Intent::Compensation::done) state += ", compensated";
+  return state;
+}
+
+boost::json::object json_of(const Intent& intent) {
+  return {{"ticket", intent.ticket},
+          {"kind", kind_of(intent.wish)},
+          {"subject", subject_of(intent.wish)},
+          {"state", to_string(intent.state)},
+          {"compensation", to_string(intent.compensation)},
+          {"accepted_at_ms", intent.accepted_at.time_since_epoch().count()},
+          {"expires_at_ms", intent.expires_at.time_since_epoch().count()},
+          {"arguments", store::to_json(arguments_of(intent.wish))},
+          {"note", intent.note}};
+}
+
+boost::json::object json_of(const Quota& quota) {
+  return {{"quota", quota.id},
+          {"state", to_string(quota.state)},
+          {"set_aside", words_of(quota.basket)},
+          {"left", words_of(quota.left)},
+          {"expires_at_ms", quota.expires_at.time_since_epoch().count()}};
+}
+
+/// Looks only: also where the store is another, or is not to be had.
+Result<void> list(const JournalSettings& settings) {
+  JournalOptions options;
+  options.path = settings.journal;
+  options.create = false;
+  const auto journal = Journal::open(std::move(options));
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  const auto quotas = (*journal)->quotas();
+  if (!quotas) return tl::unexpected<Error>(quotas.error());
+  boost::json::array array;
+  Table table({{"TICKET"}, {"STATE"}, {"ABOUT"}, {"NOTE"}});
+  for (const Quota& quota : *quotas) {
+    if (quota.state == Quota::State::returned && !settings.all) continue;
+    array.push_back(json_of(quota));
+    table.add({"quota " + quota.id, std::string(to_string(quota.state)), words_of(quota.basket),
+               words_of(quota.left) + " left"});
+  }
+  const auto which = settings.all ? Journal::Which::all : Journal::Which::open;
+  for (std::int64_t after = 0;;) {
+    const auto intents = (*journal)->list(which, after, 1000);
+    if (!intents) return tl::unexpected<Error>(intents.error());
+    if (intents->empty()) break;
+    for (const Intent& intent : *intents) {
+      array.push_back(json_of(intent));
+      table.add(
+          {one_line(intent.ticket), state_of(intent), one_line(subject_of(intent.wish)), one_line(intent.note)});
+    }
+    after = intents->back().seq;
+  }
+  return print(settings.json ? boost::json::serialize(array) + "\n" : table.render());
+}
+
+// ---- With the store ----
+
+/// What makes good for a rejected ticket: a command, told of it by its environment.
+class Compensation {
+ public:
+  Compensation(std::vector<std::string> command, Coordination& here) : command_(std::move(command)), here_(here) {}
+
+  void run(const Intent& intent, bool is_repeat, std::function<void(Result<void>)> done) {
+    runtime::SpawnOptions options;
+    options.arguments = command_;
+    options.environment = {{"HOLDFAST_TICKET", intent.ticket},
+                           {"HOLDFAST_KIND", std::string(kind_of(intent.wish))},
+                           {"HOLDFAST_SUBJECT", subject_of(intent.wish)},
+                           {"HOLDFAST_REASON", one_line(intent.note)},
+                           {"HOLDFAST_REPEAT", is_repeat ? "1" : "0"}};
+    auto child = runtime::spawn(options);
+    if (!child) return done(tl::unexpected<Error>(child.error()));
+    child_ = *std::move(child);
+    done_ = std::move(done);
+    watch_.emplace(here_.session().loop(), child_, [this] { exited(); });
+  }
+
+ private:
+  void exited() {
+    const auto exit = child_.wait(std::chrono::seconds(1));
+    const auto done = std::exchange(done_, {});
+    if (exit && exit->code == 0) return done({});
+    done(fail(Code::internal, command_.front() + " ended with " + std::to_string(exit ? exit->code : -1)));
+  }
+
+  const std::vector<std::string> command_;
+  Coordination& here_;
+  runtime::Child child_;
+  std::function<void(Result<void>)> done_;
+  std::optional<runtime::ExitWatch> watch_;
+};
+
+Result<int> tell_report(const coord::ReconcileReport& report, bool json) {
+  for (const std::string& note : report.notes) complain(note);
+  std::string out = std::to_string(report.confirmed) + " confirmed, " + std::to_string(report.rejected) +
+                    " rejected, " + std::to_string(report.compensated) + " compensated, " +
+                    std::to_string(report.left) + " left";
+  if (json) {
+    out = boost::json::serialize(boost::json::object{{"confirmed", report.confirmed},
+                                                     {"rejected", report.rejected},
+                                                     {"compensated", report.compensated},
+                                                     {"left", report.left},
+                                                     {"quotas_returned", report.quotas_returned},
+                                                     {"store_is_away", report.store_is_away}});
+  }
+  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  if (report.store_is_away) return static_cast<int>(CoordExit::unavailable);
+  return static_cast<int>(report.is_all() ? CoordExit::fine : CoordExit::failed);
+}
+
+Result<int> reconcile(Coordination& here, Journal& journal, const JournalSettings& settings) {
+  coord::ReconcileOptions options;
+  options.patience = settings.store_patience;
+  if (settings.merge == "any") options.merge = [](const DecideWish&, const Decided&) { return true; };
+  Compensation compensation(settings.command, here);
+  if (!settings.command.empty()) {
+    options.compensate = [&](const Intent& intent, bool is_repeat, auto done) {
+      compensation.run(intent, is_repeat, std::move(done));
+    };
+  }
+  coord::Reconciler reconciler(journal, here.session().store(), here.session().loop());
+  std::optional<Ended<coord::ReconcileReport>> ended;
+  reconciler.run(std::move(options), [&](Ended<coord::ReconcileReport> got) {
+    ended = std::move(got);
+    here.wake();
+  });
+  if (const auto signal = here.run_until([&] { return ended.has_value(); })) return 128 + *signal;
+  if (!*ended) return complain_of(ended->error());
+  return tell_report(**ended, settings.json);
+}
+
+Result<int> reconcile(const JournalSettings& settings) {
+  if (settings.merge != "equal" && settings.merge != "any") {
+    return fail(Code::usage, "--merge: '" + settings.merge + "' is none of equal, any");
+  }
+  const auto journal = open_journal(settings, false);
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  return coordinate(settings.store, settings.store_patience,
+                    [&](Coordination& here) { return reconcile(here, **journal, settings); });
+}
+
+AvailableOptions mode_of(const JournalSettings& settings) {
+  AvailableOptions options;
+  options.max_age = settings.max_age;
+  options.patience = settings.store_patience;
+  options.proposer = runtime::host_and_process();
+  return options;
+}
+
+Result<int> set_aside(const JournalSettings& settings) {
+  const auto basket = basket_from(settings.basket);
+  if (!basket) return tl::unexpected<Error>(basket.error());
+  const auto journal = open_journal(settings, true);
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  return coordinate(settings.store, settings.store_patience, [&](Coordination& here) -> Result<int> {
+    Available available(**journal, here.session().store(), here.session().loop(), mode_of(settings));
+    std::optional<Ended<Quota>> ended;
+    available.set_aside(settings.id, *basket, settings.ttl, [&](Ended<Quota> got) {
+      ended = std::move(got);
+      here.wake();
+    });
+    if (const auto signal = here.run_until([&] { return ended.has_value(); })) return 128 + *signal;
+    if (!*ended) return complain_of(ended->error());
+    return 0;
+  });
+}
+
+Result<void> give_back(const JournalSettings& settings) {
+  const auto journal = open_journal(settings, false);
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  const auto closed = (*journal)->close_quota(settings.id);
+  if (!closed) return tl::unexpected<Error>(closed.error());
+  if (!*closed) return fail(Code::not_found, "there is no open quota " + settings.id + " in " + settings.journal);
+  return {};
+}
+
+/// The journal alone: no store is asked.
+Result<int> sell(const JournalSettings& settings) {
+  const auto basket = basket_from(settings.basket);
+  if (!basket) return tl::unexpected<Error>(basket.error());
+  const auto journal = open_journal(settings, false);
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  return coordinate(settings.store, settings.store_patience, [&](Coordination& here) -> Result<int> {
+    Available available(**journal, here.session().store(), here.session().loop(), mode_of(settings));
+    const auto sold = available.sell(*basket, settings.ticket);
+    if (!sold) return complain_of(sold.error());
+    if (const auto printed = print(sold->ticket + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+    return 0;
+  });
+}
+
+const std::string store_codes =
+    "  69   the store cannot be reached\n"
+    "  64   the command line, a variable or the config file makes no sense\n";
+
+void add_journal_file(CLI::App& app, JournalSettings& settings) {
+  add_text(app, "--journal", "FILE", settings.journal, "the journal, on this machine's disk");
+}
+void add_store_and_patience(CLI::App& app, JournalSettings& settings) {
+  add_journal_file(app, settings);
+  add_store(app, settings.store);
+  add_duration(app, "--store-patience", settings.store_patience, "how long to wait for a store that does not answer");
+}
+
+void add_ls(Setup setup) {
+  const auto settings = std::make_shared<JournalSettings>();
+  CLI::App& app = add_command(setup,
+                              {.name = "ls",
+                               .description = "tickets that are not over, and quotas",
+                               .example = "journal ls --journal shop.journal",
+                               .exit_codes = "there is no journal, or it cannot be read"},
+                              [settings] { return list(*settings); });
+  add_journal_file(app, *settings);
+  add_switch(app, "--all", settings->all, "also what is over");
+  add_switch(app, "--json", settings->json, "print a JSON array");
+}
+
+void add_reconcile(Setup setup) {
+  const auto settings = std::make_shared<JournalSettings>();
+  CLI::App& app =
+      add_command(setup,
+                  {.name = "reconcile",
+                   .description = "carry out what a journal holds, in order; run a command for what was rejected",
+                   .example = "journal reconcile --journal shop.journal -- ./tell-the-customer.sh",
+                   .exit_codes = "  0    everything is settled\n  75   another process is reconciling it\n" +
+                                 store_codes + "  1    something is left: why is told on standard error"},
+                  static_cast<int>(CoordExit::usage), [settings] { return reconcile(*settings); });
+  add_arguments(app, "CMD", settings->command,
+                "run for each rejected ticket, once, with HOLDFAST_TICKET, _KIND, _SUBJECT, _REASON, and _REPEAT=1 "
+                "where it was broken off before; without it they wait for one");
+  add_text(app, "--merge", "RULE", settings->merge,
+           "decisions that others won: equal (the same value confirms ours) or any (every value does)");
+  add_store_and_patience(app, *settings);
+  add_switch(app, "--json", settings->json, "print a JSON object");
+}
+
+void add_quotas(Setup setup) {
+  const auto settings = std::make_shared<JournalSettings>();
+  const auto usage = static_cast<int>(CoordExit::usage);
+  CLI::App& asides = add_command(
+      setup,
+      {.name = "set-aside",
+       .description = "set goods aside in the store, to be sold from the journal",
+       .example = "journal set-aside till-3 shirt=20 hat=5 --ttl 7d",
+       .exit_codes = "  0    they are set aside\n" + store_codes + "  1    there are too few, or something failed"},
+      usage, [settings] { return set_aside(*settings); });
+  add_argument(asides, "ID", settings->id, "names the quota");
+  add_arguments(asides, "SKU=COUNT", settings->basket, "what is set aside").required();
+  add_duration(asides, "--ttl", settings->ttl, "they return by themselves after so long");
+  add_store_and_patience(asides, *settings);
+
+  CLI::App& back = add_command(setup,
+                               {.name = "give-back",
+                                .description = "sell nothing more of a quota; 'reconcile' returns what is left",
+                                .example = "journal give-back till-3",
+                                .exit_codes = "there is no such quota"},
+                               [settings] { return give_back(*settings); });
+  add_argument(back, "ID", settings->id, "names the quota");
+  add_journal_file(back, *settings);
+  add_store(back, settings->store);
+
+  CLI::App& sells = add_command(
+      setup,
+      {.name = "sell",
+       .description = "sell goods out of a quota, without the store, and print the ticket",
+       .example = "journal sell shirt=1 --ticket order-17",
+       .exit_codes = "  0    sold, provisionally: it is on the disk\n" + store_codes + "  1    too few are left"},
+      usage, [settings] { return sell(*settings); });
+  add_arguments(sells, "SKU=COUNT", settings->basket, "what is sold, all or nothing").required();
+  add_text(sells, "--ticket", "ID", settings->ticket, "names this sale: repeated, it happens once");
+  add_duration(sells, "--max-age", settings->max_age, "a ticket that is not reconciled for so long is rejected");
+  add_store_and_patience(sells, *settings);
+}
+
+}  // namespace
+
+void add_journal(Setup setup) {
+  add_ls(setup);
+  add_reconcile(setup);
+  add_quotas(setup);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,113 @@
+// holdfast journal: the real program; what it accepted is settled by another process, and a rejected ticket is made
+// good for by a command.
+#include <gmock/gmock.h>
+
+#include <boost/json.hpp>
+
+#include "coord/available.hpp"
+#include "runtime/asio_loop.hpp"
+#include "store/open.hpp"
+#include "support/gated_store.hpp"
+#include "support/program.hpp"
+#include "support/run_until.hpp"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+using test::GatedStore;
+using test::Program;
+using testing::HasSubstr;
+
+class CoordJournal : public testing::Test {
+ protected:
+  CoordJournal() { EXPECT_EQ(program.run({"init", "--store", "sqlite:holdfast.db"}).code, 0); }
+
+  /// What a program that embeds us accepts while the store is away.
+  void accept(const std::function<void(coord::Available&, std::function<void()>)>& call) {
+    runtime::AsioLoop loop(1);
+    const std::string url = "sqlite:" + program.file("holdfast.db");
+    GatedStore store(*store::open_store(url, loop, {}), loop);
+    store.way = GatedStore::Way::shut;
+    coord::JournalOptions options;
+    options.path = program.file("holdfast.journal");
+    options.store = url;
+    const auto journal = coord::Journal::open(options);
+    ASSERT_TRUE(journal) << journal.error().detail;
+    coord::AvailableOptions mode;
+    mode.patience = 10ms;
+    coord::Available available(**journal, store, loop, mode);
+    bool done = false;
+    call(available, [&] { done = true; });
+    ASSERT_TRUE(test::run_until(loop, [&] { return done; }));
+  }
+  void add(std::int64_t delta, const std::string& ticket) {
+    accept([&](coord::Available& by, auto done) {
+      by.add({"c", delta, 0}, ticket, [done](const auto& result) {
+        EXPECT_TRUE(result && std::holds_alternative<coord::Provisional>(*result));
+        done();
+      });
+    });
+  }
+  boost::json::array list(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"journal", "ls", "--json"});
+    return boost::json::parse(program.run(more).out).as_array();
+  }
+
+  Program program;
+};
+
+TEST_F(CoordJournal, what_was_accepted_is_listed_and_carried_out_once) {
+  add(3, "a");
+  const auto waiting = list();
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].at("ticket"), "a");
+  EXPECT_EQ(waiting[0].at("state"), "accepted");
+  const auto ended = program.run({"journal", "reconcile"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, "1 confirmed, 0 rejected, 0 compensated, 0 left\n");
+  EXPECT_TRUE(list().empty());
+  EXPECT_EQ(list({"--all"})[0].at("state"), "confirmed");
+  EXPECT_EQ(program.run({"journal", "reconcile"}).out, "0 confirmed, 0 rejected, 0 compensated, 0 left\n");
+}
+
+TEST_F(CoordJournal, a_rejected_ticket_waits_for_its_compensation_which_is_run_once) {
+  add(-1, "a");
+  EXPECT_EQ(program.run({"journal", "reconcile"}).code, 1);
+  EXPECT_THAT(program.run({"journal", "ls"}).out, HasSubstr("rejected, to be compensated"));
+  const std::vector<std::string> reconcile{
+      "journal", "reconcile", "--", "/bin/sh", "-c", "echo $HOLDFAST_TICKET $HOLDFAST_KIND $HOLDFAST_REPEAT >>done"};
+  EXPECT_EQ(program.run(reconcile).code, 0);
+  EXPECT_EQ(program.run(reconcile).code, 0);
+  EXPECT_EQ(program.read("done"), "a add 0\n");
+}
+
+TEST_F(CoordJournal, a_compensation_that_fails_is_run_again_and_told_so) {
+  add(-1, "a");
+  const std::vector<std::string> failing{"journal", "reconcile", "--", "false"};
+  const auto ended = program.run(failing);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("false ended with 1"));
+  EXPECT_EQ(program.run({"journal", "reconcile", "--", "/bin/sh", "-c", "exit $((1 - HOLDFAST_REPEAT))"}).code, 0);
+}
+
+TEST_F(CoordJournal, goods_that_were_set_aside_are_sold_without_the_store_and_no_more_than_those) {
+  EXPECT_EQ(program.run({"journal", "set-aside", "till", "hat=2"}).code, 1) << "there are none";
+  accept([&](coord::Available&, auto done) { done(); });
+  EXPECT_EQ(program.run({"journal", "sell", "hat=1"}).code, 1);
+  EXPECT_EQ(program.run({"journal", "sell", "hat"}).code, 64);
+  EXPECT_EQ(program.run({"journal", "give-back", "till"}).code, 1);
+}
+
+TEST_F(CoordJournal, a_journal_is_for_one_store_and_has_to_be_there) {
+  EXPECT_EQ(program.run({"journal", "ls"}).code, 1);
+  EXPECT_EQ(program.run({"journal", "reconcile"}).code, 1);
+  add(1, "a");
+  const auto other = program.run({"journal", "reconcile", "--store", "sqlite:other.db"});
+  EXPECT_EQ(other.code, 64);
+  EXPECT_THAT(other.err, HasSubstr("is for the store"));
+  EXPECT_EQ(program.run({"journal", "reconcile", "--merge", "some"}).code, 64);
+}
+
+}  // namespace
+}  // namespace holdfast
