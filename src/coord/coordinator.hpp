@@ -102,6 +102,8 @@ class Coordinator {
   [[nodiscard]] Result<void> finish(const Turn& turn, OnceResult result, Duration retention);
 
   [[nodiscard]] const WorkerId& owner() const { return owner_; }
+  /// For procedures of other primitives on the same store, which has one listener for changes at most.
+  [[nodiscard]] Runner& runner() { return runner_; }
 
  private:
   /// What comes of a claim, for who looks and claims until one of them holds it.

@@ -243,7 +243,7 @@ TEST_F(AvailableTest, a_rejected_ticket_is_precluded_in_the_store) {
   ASSERT_TRUE(is_provisional(here_->add(-1, "a", 0)));
   here_->store->way = Way::open;
   ASSERT_TRUE(here_->reconcile());
-  EXPECT_TRUE(row(operation_key(counter_key("c"), "a"))) << "a late request finds it taken";
+  EXPECT_TRUE(row(operation_key(Add::row_key(AddOptions::To::counter, "c"), "a"))) << "a late request finds it taken";
 }
 
 TEST_F(AvailableTest, a_compensation_that_failed_or_was_broken_off_is_told_that_it_is_a_repeat) {

@@ -25,7 +25,7 @@ FUNCTION_LINES_MAX = 70
 
 # From the top of the house to its foundation: a layer may depend on those of later lines only, or, where it
 # stands beside others, not on its neighbours.
-LAYERS = [{"cli"}, {"worker", "coord", "admin"}, {"sink", "ws", "store"}, {"runtime"}, {"core"}]
+LAYERS = [{"cli"}, {"serve"}, {"worker", "coord", "admin"}, {"sink", "ws", "store"}, {"runtime"}, {"core"}]
 # The simulator stands beside the house: it may look into all of it, nothing in the house looks back.
 OUTSIDE_THE_ORDER = {"sim"}
 

@@ -8,12 +8,10 @@
 
 namespace holdfast {
 
-std::string counter_key(std::string_view key) {
-  return std::string(coord::counter_prefix) + std::string(key);
-}
-
 std::string operation_key(std::string_view scope, std::string_view op_id) {
-  return std::string(coord::operation_prefix) + std::string(scope) + "#" + std::string(op_id);
+  // Both may hold anything: a length tells where one ends.
+  return std::string(coord::operation_prefix) + std::to_string(scope.size()) + "#" + std::string(scope) + "#" +
+         std::string(op_id);
 }
 
 std::vector<Change> remembered(WallTime now, Duration remember) {
@@ -23,17 +21,31 @@ std::vector<Change> remembered(WallTime now, Duration remember) {
           Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()})};
 }
 
+std::string Add::row_key(AddOptions::To to, std::string_view key) {
+  return std::string(to == AddOptions::To::stock ? coord::stock_prefix : coord::counter_prefix) + std::string(key);
+}
+
+std::string_view Add::number_in(AddOptions::To to) {
+  return to == AddOptions::To::stock ? coord::available : coord::value;
+}
+
 Add::Add(AddOptions options, Instant deadline, Random& random)
-    : RowProcedure(std::vector{counter_key(options.key), operation_key(counter_key(options.key), options.op_id)},
+    : RowProcedure(std::vector{row_key(options.to, options.key),
+                               operation_key(row_key(options.to, options.key), options.op_id)},
                    deadline, random),
       options_(std::move(options)) {
   HOLDFAST_ASSERT(!options_.op_id.empty(), "an operation has an id");
 }
 
+std::string Add::name() const {
+  return (options_.to == AddOptions::To::stock ? "The stock of " : "The counter ") + options_.key;
+}
+
 Add::Plan Add::plan(Now now) {
+  const std::string_view number = number_in(options_.to);
   const Row* counter = find(keys()[0]);
   const Row* operation = find(keys()[1]);
-  const std::int64_t value = counter == nullptr ? 0 : counter->number(coord::value);
+  const std::int64_t value = counter == nullptr ? 0 : counter->number(number);
   if (operation != nullptr) {
     if (operation->number(coord::delta) != options_.delta) {
       return Failure{Failure::Kind::mismatch,
@@ -44,33 +56,32 @@ Add::Plan Add::plan(Now now) {
     return Added{value, operation->text(attribute::attempt) != attempt().to_string()};
   }
   if (was_applied()) return Added{sum_, false};  // the rows were not told, but they are there
-  if (counter != nullptr && counter->find(coord::value) != nullptr &&
-      counter->find(coord::value)->as_int() == nullptr) {
-    return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The counter " + options_.key + " holds " +
-                                                                     describe(*counter->find(coord::value)) + ".")};
+  if (counter != nullptr && counter->find(number) != nullptr && counter->find(number)->as_int() == nullptr) {
+    return Failure{Failure::Kind::rejected,
+                   Error(Code::corrupt, name() + " holds " + describe(*counter->find(number)) + ".")};
   }
   if (__builtin_add_overflow(value, options_.delta, &sum_)) {
     return Failure{Failure::Kind::refused,
-                   Error(Code::exhausted, "The counter " + options_.key + " is " + std::to_string(value) + "; " +
+                   Error(Code::exhausted, name() + " is " + std::to_string(value) + "; " +
                                               std::to_string(options_.delta) + " more does not fit into 64 bits.")};
   }
   Condition allowed;
   std::int64_t needed = 0;
   if (options_.floor && options_.delta < 0) {
     if (sum_ < *options_.floor || __builtin_sub_overflow(*options_.floor, options_.delta, &needed)) {
-      return Failure{Failure::Kind::refused,
-                     Error(Code::exhausted, "The counter " + options_.key + " is " + std::to_string(value) + "; " +
-                                                std::to_string(options_.delta) + " would take it below " +
-                                                std::to_string(*options_.floor) + ".")};
+      return Failure{
+          Failure::Kind::refused,
+          Error(Code::exhausted, name() + " is " + std::to_string(value) + "; " + std::to_string(options_.delta) +
+                                     " would take it below " + std::to_string(*options_.floor) + ".")};
     }
     // Others may subtract meanwhile, as long as enough is left for us; a counter that is not there is 0.
-    allowed = Condition::is(coord::value, Condition::Compare::greater_equal, needed);
+    allowed = Condition::is(number, Condition::Compare::greater_equal, needed);
     if (counter == nullptr) allowed = Condition::row_missing();
   }
   std::vector<Change> note = remembered(now.wall, options_.remember);
   note.push_back(Change::set(coord::delta, options_.delta));
   note.push_back(Change::set(attribute::attempt, attempt().to_string()));
-  return std::vector{Update{keys()[0], {Change::add(coord::value, options_.delta)}, std::move(allowed)},
+  return std::vector{Update{keys()[0], {Change::add(number, options_.delta)}, std::move(allowed)},
                      Update{keys()[1], std::move(note), Condition::row_missing()}};
 }
 

@@ -8,12 +8,17 @@
 namespace holdfast {
 
 struct AddOptions {
-  std::string key;
+  std::string key;  ///< the counter's, or the SKU
   std::int64_t delta = 0;
   /// Names this operation: repeated with the same id, from anywhere, it counts once (F29). Not empty.
   std::string op_id;
   /// The value never goes below this by a subtraction; nothing: no limit.
   std::optional<std::int64_t> floor;
+  enum class To {
+    counter,
+    stock,  ///< what is available of a SKU
+  };
+  To to = To::counter;
   /// How long the operation's id is remembered, at least.
   Duration remember = std::chrono::hours(24);
 };
@@ -23,21 +28,25 @@ struct Added {
   bool was_repeat = false;  ///< the operation had been carried out before
 };
 
-/// Adds to a counter, once for each operation id: a transaction over the counter and a row for the operation, so it
-/// needs a store with transactions. A refused one (below the floor) leaves no trace, and may be tried again.
+/// Adds to a counter or a stock, once for each operation id: a transaction over the counter and a row for the
+/// operation, so it needs a store with transactions. A refused one (below the floor) leaves no trace, and may be
+/// tried again.
 class Add final : public RowProcedure<Added> {
  public:
   Add(AddOptions options, Instant deadline, Random& random);
 
+  [[nodiscard]] static std::string row_key(AddOptions::To to, std::string_view key);
+  /// In which attribute of that row the number is.
+  [[nodiscard]] static std::string_view number_in(AddOptions::To to);
+
  private:
   [[nodiscard]] Plan plan(Now now) override;
+  [[nodiscard]] std::string name() const;  // for people
 
   const AddOptions options_;
   std::int64_t sum_ = 0;  // as the latest write has it, if nobody else adds
 };
 
-/// The row that a counter is kept in.
-[[nodiscard]] std::string counter_key(std::string_view key);
 /// How an operation id is kept, for everything that is to happen once: its row, and the time for which it stands.
 [[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
 [[nodiscard]] std::vector<Change> remembered(WallTime now, Duration remember);

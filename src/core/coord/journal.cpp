@@ -93,7 +93,7 @@ std::string_view kind_of(const Wish& wish) {
 
 std::string subject_of(const Wish& wish) {
   if (const auto* decide = std::get_if<DecideWish>(&wish)) return Decide::row_key(decide->key);
-  if (const auto* add = std::get_if<AddWish>(&wish)) return counter_key(add->key);
+  if (const auto* add = std::get_if<AddWish>(&wish)) return Add::row_key(AddOptions::To::counter, add->key);
   if (const auto* draw = std::get_if<DrawWish>(&wish)) return Reserve::row_key(draw->quota);
   const auto& send = std::get<SendWish>(wish);
   return group_key(send.queue, send.group);

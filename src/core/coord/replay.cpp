@@ -131,7 +131,7 @@ Verdict Replay::verdict(const Merge& merge) const {
 }
 
 std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket) {
-  if (const auto* add = std::get_if<AddWish>(&wish)) return operation_key(counter_key(add->key), ticket);
+  if (const auto* add = std::get_if<AddWish>(&wish)) return operation_key(Add::row_key(AddOptions::To::counter, add->key), ticket);
   if (std::holds_alternative<DrawWish>(wish)) return Reserve::row_key(ticket);
   if (const auto* send = std::get_if<SendWish>(&wish)) return dedup_key(send->queue, ticket);
   return std::nullopt;

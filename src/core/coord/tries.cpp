@@ -8,6 +8,8 @@ namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds(10);
 constexpr Duration longest_pause = std::chrono::seconds(1);
+/// What half of the time left does not fall below: halves alone never come to an end.
+constexpr Duration shortest_bound = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -25,7 +27,7 @@ void Tries::lost_race(Now now) {
 void Tries::pause(Now now) {
   const unsigned doublings = std::min(failures_, 7U);
   const Duration bound = std::min({first_pause * (1 << doublings), longest_pause, (deadline_ - now.instant) / 2});
-  not_before_ = now.instant + random_.between(Duration::zero(), std::max(bound, Duration::zero()));
+  not_before_ = now.instant + random_.between(Duration::zero(), std::max(bound, shortest_bound));
 }
 
 Failure Tries::failure() const {

@@ -1,0 +1,91 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "coord/coordinator.hpp"
+#include "coord/runner.hpp"
+#include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
+#include "serve/guards.hpp"
+#include "serve/route.hpp"
+
+namespace holdfast::serve {
+
+/// Calls that wait for something, for as long as their callers said: told when the server stops.
+class Waiting {
+ public:
+  using Id = std::uint64_t;
+  [[nodiscard]] Id add(std::function<void()> stop) {
+    stops_.emplace(++last_, std::move(stop));
+    return last_;
+  }
+  /// False: it was stopped, and is answered.
+  bool remove(Id id) { return stops_.erase(id) > 0; }
+  void stop_all() {
+    const auto stops = std::exchange(stops_, {});
+    for (const auto& [id, stop] : stops) stop();
+  }
+
+ private:
+  std::map<Id, std::function<void()>> stops_;
+  Id last_ = 0;
+};
+
+/// What all handlers work with.
+struct Desk {
+  Store& store;
+  Loop& loop;
+  coord::Coordinator& coordinator;
+  coord::Runner& runner;
+  Guards& guards;
+  Duration patience;  ///< how long the store is waited for
+  Waiting waiting = {};
+  /// Of answers that a store still owes when this is gone.
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  bool is_draining = false;
+
+  [[nodiscard]] Instant deadline() const { return loop.instant() + patience; }
+  [[nodiscard]] Instant deadline_after(Duration wait) const { return loop.instant() + wait + patience; }
+};
+
+/// Carries a procedure out and hands over what it came to.
+template <class Procedure, class Done>
+void run(Desk& desk, std::unique_ptr<Procedure> procedure, Done done) {
+  const Procedure* ended = procedure.get();
+  desk.runner.run(std::move(procedure), [ended, done = std::move(done)] { done(*ended->result()); });
+}
+
+/// The same where all there is to do with a failure is to tell it.
+template <class Procedure, class Answer>
+void run_for(Desk& desk, const CallPtr& call, std::unique_ptr<Procedure> procedure, Answer answer) {
+  run(desk, std::move(procedure), [call, answer = std::move(answer)](const auto& result) {
+    if (!result) return call->fail(result.error());
+    answer(*result);
+  });
+}
+
+/// Reads a row and hands it over; null: there is none.
+template <class Answer>
+void read_for(Desk& desk, const CallPtr& call, std::string key, Answer answer) {
+  desk.store.get(std::move(key), desk.deadline(),
+                 [call, alive = std::weak_ptr(desk.alive), answer = std::move(answer)](const RowReply& reply) {
+                   if (alive.expired()) return;
+                   if (reply.ok()) return answer(reply.value ? &*reply.value : nullptr);
+                   const bool is_final = reply.outcome == Outcome::rejected;
+                   call->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
+                 });
+}
+
+[[nodiscard]] inline Problem draining() {
+  return {503, "draining", "This server is stopping: ask another one.", {}};
+}
+
+[[nodiscard]] inline std::int64_t ms(WallTime time) {
+  return time.time_since_epoch().count();
+}
+
+}  // namespace holdfast::serve

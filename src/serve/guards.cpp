@@ -1,0 +1,178 @@
+#include "serve/guards.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/assert.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+/// Some hundred bytes each.
+constexpr std::size_t remembered_most = 10'000;
+
+}  // namespace
+
+std::string_view to_string(GuardEnd end) {
+  switch (end) {
+    case GuardEnd::released:
+      return "released";
+    case GuardEnd::finished:
+      return "finished";
+    case GuardEnd::let_go:
+      return "let_go";
+    case GuardEnd::lost:
+      return "lost";
+    case GuardEnd::undelivered:
+      return "undelivered";
+    case GuardEnd::drained:
+      return "drained";
+  }
+  HOLDFAST_ASSERT(false, "every end has a name");
+  return {};
+}
+
+Guards::~Guards() {
+  for (const auto& [id, guard] : guards_) {
+    if (guard->timer != 0) loop_.cancel(guard->timer);
+    guard->waiting.clear();
+  }
+  for (const auto& [id, guard] : ended_) guard->waiting.clear();
+}
+
+GuardPtr Guards::expect(std::string kind, std::string name) {
+  if (guards_.size() >= most_) return nullptr;
+  auto guard = std::make_shared<Guard>();
+  guard->id = loop_.random().attempt().to_string();
+  guard->kind = std::move(kind);
+  guard->name = std::move(name);
+  guards_.emplace(guard->id, guard);
+  return guard;
+}
+
+void Guards::hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Duration hold_for) {
+  guard->epoch = held->epoch().value;
+  guard->attempt = held->row().text(attribute::attempt);
+  guard->held = std::move(held);
+  set_deadline(guard, hold_for);
+}
+
+void Guards::set_deadline(const GuardPtr& guard, Duration hold_for) {
+  if (guard->timer != 0) loop_.cancel(guard->timer);
+  guard->deadline = loop_.wall() + std::chrono::floor<std::chrono::milliseconds>(hold_for);
+  guard->timer = loop_.call_after(hold_for, [this, guard] {
+    guard->timer = 0;
+    let_go(guard, GuardEnd::let_go);
+  });
+}
+
+GuardPtr Guards::find(const std::string& id) const {
+  for (const auto* among : {&guards_, &ended_}) {
+    // One that is not held yet is nobody's to ask for.
+    if (const auto found = among->find(id); found != among->end() && found->second->epoch > 0) return found->second;
+  }
+  return nullptr;
+}
+
+bool Guards::extend(const GuardPtr& guard, Duration hold_for) {
+  if (!guard->is_held() || !guard->held->guard()->holds(loop_.instant())) return false;
+  set_deadline(guard, hold_for);
+  return true;
+}
+
+void Guards::leave(const GuardPtr& guard, GuardEnd why) {
+  if (guard->timer != 0) loop_.cancel(std::exchange(guard->timer, 0));
+  guard->end = why;
+  changed(guard);
+}
+
+void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
+  if (!guard->is_held()) return;
+  const auto held = guard->held;
+  leave(guard, why);
+  // Its caller may have been in the middle of it: what is to be done then is the next caller's to say (F22). So its
+  // owner stays in the row, and the lease ends now.
+  const bool is_abandoned = guard->kind == "once" && (why == GuardEnd::let_go || why == GuardEnd::drained);
+  if (!is_abandoned) return held->release({});
+  held->release({Change::set(attribute::owner, owner_),
+                 Change::set(attribute::expires_at, std::int64_t{loop_.wall().time_since_epoch().count()})});
+}
+
+void Guards::lost(const GuardPtr& guard, LossReason reason) {
+  if (guard->end) return;
+  guard->reason = to_string(reason);
+  leave(guard, GuardEnd::lost);
+}
+
+void Guards::ended(const GuardPtr& guard, coord::HoldEnd how) {
+  guard->came_to = how;
+  remember(guard);
+}
+
+void Guards::finished(const GuardPtr& guard, const Ended<std::optional<OnceResult>>& how) {
+  if (how) {
+    guard->came_to = coord::HoldEnd::released;
+  } else {
+    guard->failure = how.error();
+  }
+  remember(guard);
+}
+
+void Guards::remember(const GuardPtr& guard) {
+  if (!guard->end) leave(guard, GuardEnd::lost);  // nobody asked for it
+  guard->held.reset();
+  guard->turn = {};
+  if (guards_.erase(guard->id) > 0) {
+    ended_.emplace(guard->id, guard);
+    ended_order_.push_back(guard->id);
+    if (ended_order_.size() > remembered_most) {
+      ended_.erase(ended_order_.front());
+      ended_order_.pop_front();
+    }
+  }
+  changed(guard);
+  tell_when_empty();
+}
+
+void Guards::changed(const GuardPtr& guard) {
+  const auto waiting = std::exchange(guard->waiting, {});
+  for (const auto& [id, called] : waiting) called();
+}
+
+void Guards::wait(const GuardPtr& guard, Duration limit, std::function<void()> called) {
+  const std::uint64_t id = ++last_wait_;
+  const TimerId timer = loop_.call_after(limit, [guard, id] {
+    const auto own = guard->waiting.extract(id);
+    if (own) own.mapped()();
+  });
+  guard->waiting.emplace(id, [this, timer, called = std::move(called)] {
+    loop_.cancel(timer);
+    called();
+  });
+}
+
+std::size_t Guards::held() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(guards_, [](const auto& entry) { return entry.second->is_held(); }));
+}
+
+void Guards::let_all_go(GuardEnd why) {
+  std::vector<GuardPtr> all;
+  for (const auto& [id, guard] : guards_) all.push_back(guard);
+  for (const GuardPtr& guard : all) let_go(guard, why);
+}
+
+void Guards::when_empty(std::function<void()> called) {
+  empty_ = std::move(called);
+  tell_when_empty();
+}
+
+void Guards::tell_when_empty() {
+  const bool is_empty =
+      std::ranges::none_of(guards_, [](const auto& entry) { return entry.second->held != nullptr; });
+  if (!empty_ || !is_empty) return;
+  loop_.post([called = std::exchange(empty_, {})] { called(); });
+}
+
+}  // namespace holdfast::serve

@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coord/coordinator.hpp"
+#include "holdfast/loop.hpp"
+
+namespace holdfast::serve {
+
+/// Why nobody has a guard any more.
+enum class GuardEnd {
+  released,     ///< by its caller
+  finished,     ///< the same, with a result
+  let_go,       ///< its caller's own deadline passed
+  lost,         ///< the belief in it ended
+  undelivered,  ///< its caller had gone before it was told
+  drained,      ///< the server stops
+};
+[[nodiscard]] std::string_view to_string(GuardEnd end);
+
+/// A right that this process holds for a caller who is somewhere else.
+struct Guard {
+  std::string id;
+  std::string kind;                   ///< "task" or "once"
+  std::string name;                   ///< of the task; the key of what is run once
+  WallTime deadline{};                ///< the caller's own
+  std::shared_ptr<coord::Held> held;  // null: not yet, or no longer
+  coord::Coordinator::Turn turn;      // of a "once"
+  std::int64_t epoch = 0;
+  std::string attempt;
+  std::optional<GuardEnd> end;            // set as soon as effects are over
+  std::string reason;                     // of a loss
+  std::optional<coord::HoldEnd> came_to;  // what became of the write that gave it back
+  std::optional<Failure> failure;         // of a "once": why its result does not stand
+  std::string result_digest;              // of what it was finished with
+  TimerId timer = 0;
+  std::map<std::uint64_t, std::function<void()>> waiting;  // to be called, once, when something above changes
+
+  [[nodiscard]] bool is_held() const { return held != nullptr && !end; }
+  [[nodiscard]] bool is_settled() const { return came_to || failure; }
+};
+using GuardPtr = std::shared_ptr<Guard>;
+
+/// The guards of this process: kept alive (their leases are renewed) until their callers' own deadlines, at most.
+/// Those that have ended are remembered for a while, so that who asks is told what became of them. On the loop's
+/// thread.
+class Guards {
+ public:
+  /// `owner`: as whom the coordinator holds leases.
+  Guards(Loop& loop, const WorkerId& owner, std::size_t most) : loop_(loop), owner_(owner.value), most_(most) {}
+  ~Guards();
+  Guards(const Guards&) = delete;
+  Guards& operator=(const Guards&) = delete;
+
+  /// One that is about to be asked for; null: there are too many.
+  [[nodiscard]] GuardPtr expect(std::string kind, std::string name);
+  /// It was not to be had.
+  void forget(const GuardPtr& guard) { guards_.erase(guard->id); }
+  /// Its lease is here. From now on the caller's own deadline runs.
+  void hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Duration hold_for);
+  /// Null: never heard of, or forgotten.
+  [[nodiscard]] GuardPtr find(const std::string& id) const;
+  /// Another deadline, counted from now. False: it is over.
+  [[nodiscard]] bool extend(const GuardPtr& guard, Duration hold_for);
+  /// Effects are over: gives the lease back. A "once" whose caller had it and did not say that it is over is left as
+  /// abandoned.
+  void let_go(const GuardPtr& guard, GuardEnd why);
+  /// The same, for one whose lease is given back by another's hand (with a result).
+  void leave(const GuardPtr& guard, GuardEnd why);
+
+  // What the coordinator tells.
+  void lost(const GuardPtr& guard, LossReason reason);
+  void ended(const GuardPtr& guard, coord::HoldEnd how);
+  void finished(const GuardPtr& guard, const Ended<std::optional<OnceResult>>& how);
+
+  /// Calls back when something about it changes, or at `limit`. Once.
+  void wait(const GuardPtr& guard, Duration limit, std::function<void()> called);
+
+  [[nodiscard]] std::size_t held() const;
+  /// Calls back, once, when none is held or on its way back any more.
+  void when_empty(std::function<void()> called);
+  void let_all_go(GuardEnd why);
+
+ private:
+  void set_deadline(const GuardPtr& guard, Duration hold_for);
+  void changed(const GuardPtr& guard);
+  void remember(const GuardPtr& guard);
+  void tell_when_empty();
+
+  Loop& loop_;
+  const std::string owner_;
+  const std::size_t most_;
+  std::map<std::string, GuardPtr, std::less<>> guards_;  // asked for, held, or on their way back
+  std::map<std::string, GuardPtr, std::less<>> ended_;
+  std::deque<std::string> ended_order_;  // oldest first
+  std::function<void()> empty_;
+  std::uint64_t last_wait_ = 0;
+};
+
+}  // namespace holdfast::serve

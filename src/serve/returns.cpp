@@ -1,0 +1,52 @@
+#include "serve/returns.hpp"
+
+#include "core/coord/names.hpp"
+#include "core/coord/stock.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Rarely enough to cost little on a table where each look is paid for; spread, since there may be many servers.
+constexpr Duration least_pause = 5s;
+constexpr Duration most_pause = 15s;
+/// What is left over is found at the next look.
+constexpr std::size_t at_once = 50;
+/// What the clocks of two machines may differ by.
+constexpr Duration skew = 1s;
+
+}  // namespace
+
+Returns::~Returns() {
+  desk_.loop.cancel(timer_);
+}
+
+void Returns::plan() {
+  timer_ = desk_.loop.call_after(desk_.loop.random().between(least_pause, most_pause), [this] { look(); });
+}
+
+void Returns::look() {
+  QueryDue query;
+  query.state = coord::reserved_state;
+  query.before = desk_.loop.wall() - std::chrono::ceil<std::chrono::milliseconds>(skew);
+  query.limit = at_once;
+  desk_.store.query_due(std::move(query), desk_.deadline(), [this, alive = std::weak_ptr(alive_)](PageReply reply) {
+    if (alive.expired()) return;
+    for (const Row& row : reply.value.rows) give_back(row);
+    plan();
+  });
+}
+
+void Returns::give_back(const Row& row) {
+  const auto reservation = reservation_in(row);
+  if (!reservation) return;
+  // Confirmed or cancelled meanwhile, or the store is away: the next look will tell.
+  run(desk_,
+      std::make_unique<EndReservation>(*reservation, Reservation::State::expired, skew, desk_.deadline(),
+                                       desk_.loop.random()),
+      [](const Ended<Reservation>&) {});
+}
+
+}  // namespace holdfast::serve

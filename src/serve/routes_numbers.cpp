@@ -1,0 +1,354 @@
+// Decisions, counters, stock.
+#include "core/coord/counter.hpp"
+#include "core/coord/decision.hpp"
+#include "core/coord/names.hpp"
+#include "core/coord/stock.hpp"
+#include "holdfast/assert.hpp"
+#include "serve/desk.hpp"
+#include "serve/json_value.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+using Type = Field::Type;
+constexpr std::int64_t longest_memory = std::int64_t{366} * 24 * 3'600'000;
+constexpr std::int64_t op_id_most = 256;
+
+Problem corrupt(std::string_view key) {
+  return {500, "rejected", "The row " + std::string(key) + " is damaged.", {}};
+}
+
+// ---- Decisions ----
+
+boost::json::object decided_json(const std::string& key, const Decided& decided) {
+  return {{"key", key},
+          {"value", json_from(decided.value)},
+          {"proposer", decided.proposer},
+          {"decided_at_ms", ms(decided.at)},
+          {"was_ours", decided.was_ours}};
+}
+
+void decide(Desk& desk, const CallPtr& call) {
+  desk.coordinator.decide(call->path("key"), value_from(call->body().any("value")), desk.patience,
+                          [call](const Ended<Decided>& decided) {
+                            if (!decided) return call->fail(decided.error());
+                            call->answer(200, decided_json(call->path("key"), *decided));
+                          });
+}
+
+void show_decision(Desk& desk, const CallPtr& call) {
+  read_for(desk, call, Decide::row_key(call->path("key")), [call](const Row* row) {
+    if (row == nullptr) return call->fail(Problem{404, "not_found", "Nothing is decided about this yet.", {}});
+    const auto decided = decided_in(*row);
+    if (!decided) return call->fail(corrupt(row->key));
+    call->answer(200, decided_json(call->path("key"), *decided));
+  });
+}
+
+Schema decision_schema() {
+  return {"Decision",
+          "what was decided, once and for ever",
+          {{.name = "key", .about = "what it is about", .is_required = true},
+           {.name = "value", .type = Type::any, .about = "the first proposal there was", .is_required = true},
+           {.name = "proposer", .about = "the server that proposed it", .is_required = true},
+           {.name = "decided_at_ms", .type = Type::integer, .about = "by its clock", .is_required = true},
+           {.name = "was_ours",
+            .type = Type::boolean,
+            .about = "it is what this very request proposed",
+            .is_required = true}}};
+}
+
+// ---- Counters ----
+
+void add(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  AddOptions options;
+  options.key = call->path("key");
+  options.delta = body.integer("delta");
+  options.op_id = body.text("op_id");
+  if (body.has("floor")) options.floor = body.integer("floor");
+  options.remember = body.duration("remember");
+  run_for(desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()),
+          [call](const Added& added) {
+            call->answer(200, {{"key", call->path("key")}, {"value", added.value}, {"was_repeat", added.was_repeat}});
+          });
+}
+
+void show_counter(Desk& desk, const CallPtr& call) {
+  const std::string& key = call->path("key");
+  read_for(desk, call, std::string(coord::counter_prefix) + key, [call, key](const Row* row) {
+    call->answer(200, {{"key", key}, {"value", row == nullptr ? 0 : row->number(coord::value)}});
+  });
+}
+
+// ---- Stock ----
+
+void add_stock(Desk& desk, const CallPtr& call) {
+  AddOptions options;
+  options.to = AddOptions::To::stock;
+  options.key = call->path("sku");
+  options.delta = call->body().integer("delta");
+  options.op_id = call->body().text("op_id");
+  options.floor = 0;
+  options.remember = call->body().duration("remember");
+  run_for(
+      desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()),
+      [call](const Added& added) {
+        call->answer(200, {{"sku", call->path("sku")}, {"available", added.value}, {"was_repeat", added.was_repeat}});
+      });
+}
+
+void show_stock(Desk& desk, const CallPtr& call) {
+  const std::string& sku = call->path("sku");
+  read_for(desk, call, Reserve::stock_key(sku), [call, sku](const Row* row) {
+    call->answer(200, {{"sku", sku}, {"available", row == nullptr ? 0 : row->number(coord::available)}});
+  });
+}
+
+boost::json::object reservation_json(const Reservation& reservation) {
+  boost::json::object items;
+  for (const auto& [sku, count] : reservation.basket) items[sku] = count;
+  return {{"id", reservation.id},
+          {"state", to_string(reservation.state)},
+          {"items", std::move(items)},
+          {"expires_at_ms", ms(reservation.expires_at)},
+          {"was_repeat", reservation.was_repeat}};
+}
+
+Schema reservation_schema() {
+  return {"Reservation",
+          "goods that are set aside, or were",
+          {{.name = "id", .about = "its name", .is_required = true},
+           {.name = "state",
+            .about = "held: until it expires; confirmed: gone for good; cancelled, expired: back",
+            .is_required = true,
+            .words = {"held", "confirmed", "cancelled", "expired"}},
+           {.name = "items", .type = Type::counts, .about = "how many of what, by SKU", .is_required = true},
+           {.name = "expires_at_ms",
+            .type = Type::integer,
+            .about = "when the goods come back unless it is confirmed, in milliseconds since 1970",
+            .is_required = true},
+           {.name = "was_repeat", .type = Type::boolean, .about = "this had been done before", .is_required = true}}};
+}
+
+void reserve(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  ReserveOptions options;
+  options.id = call->path("id");
+  options.basket = body.counts("items");
+  options.ttl = body.duration("ttl");
+  options.remember = body.duration("remember");
+  run_for(desk, call, std::make_unique<Reserve>(std::move(options), desk.deadline(), desk.loop.random()),
+          [call](const Reservation& made) { call->answer(made.was_repeat ? 200 : 201, reservation_json(made)); });
+}
+
+/// Reads it first: what is in its basket is in its row.
+template <class Then>
+void with_reservation(Desk& desk, const CallPtr& call, Then then) {
+  read_for(desk, call, Reserve::row_key(call->path("id")), [call, then = std::move(then)](const Row* row) {
+    if (row == nullptr) {
+      return call->fail(
+          Problem{404, "not_found", "There is no such reservation, or it is no longer remembered.", {}});
+    }
+    const auto reservation = reservation_in(*row);
+    if (!reservation) return call->fail(corrupt(row->key));
+    then(*reservation);
+  });
+}
+
+void show_reservation(Desk& desk, const CallPtr& call) {
+  with_reservation(desk, call,
+                   [call](const Reservation& reservation) { call->answer(200, reservation_json(reservation)); });
+}
+
+void end(Desk& desk, const CallPtr& call, Reservation::State into) {
+  with_reservation(desk, call, [&desk, call, into](const Reservation& reservation) {
+    run_for(
+        desk, call,
+        std::make_unique<EndReservation>(reservation, into, Duration::zero(), desk.deadline(), desk.loop.random()),
+        [call](const Reservation& ended) { call->answer(200, reservation_json(ended)); });
+  });
+}
+
+void confirm(Desk& desk, const CallPtr& call) {
+  end(desk, call, Reservation::State::confirmed);
+}
+void cancel(Desk& desk, const CallPtr& call) {
+  end(desk, call, Reservation::State::cancelled);
+}
+
+std::vector<Field> add_fields() {
+  return {{.name = "delta",
+           .type = Type::integer,
+           .about = "what to add; below 0 to subtract",
+           .is_required = true,
+           .least = INT64_MIN},
+          {.name = "op_id",
+           .about = "names this operation: sent again with the same id it counts once",
+           .is_required = true,
+           .least = 1,
+           .most = op_id_most},
+          {.name = "remember",
+           .type = Type::duration,
+           .about = "how long the operation's id is known, at least",
+           .otherwise = "24h",
+           .least = 1000,
+           .most = longest_memory}};
+}
+
+Field was_repeat() {
+  return {.name = "was_repeat",
+          .type = Type::boolean,
+          .about = "the operation had been carried out before",
+          .is_required = true};
+}
+
+void add_counter_routes(std::vector<Route>& routes) {
+  const Field key{.name = "key", .about = "of the counter", .is_required = true};
+  const Field value{
+      .name = "value", .type = Type::integer, .about = "as it is now", .is_required = true, .least = INT64_MIN};
+  std::vector<Field> fields = add_fields();
+  fields.push_back({.name = "floor",
+                    .type = Type::integer,
+                    .about = "a subtraction that would go below this is refused",
+                    .least = INT64_MIN});
+  routes.push_back({"POST",
+                    "/v1/counters/{key}/add",
+                    "addToCounter",
+                    "Add to a counter, once for each operation, however often it is sent",
+                    {"Add", "what to add", fields},
+                    {},
+                    {{200, "it counts", {"Added", "the counter", {key, value, was_repeat()}}}},
+                    {{409, "refused", "it would go below the floor, or beyond 64 bits"},
+                     {422, "mismatch", "the operation's id was used with another delta"}},
+                    add});
+  routes.push_back({"GET",
+                    "/v1/counters/{key}",
+                    "showCounter",
+                    "What a counter stands at; one that nobody added to stands at 0",
+                    {},
+                    {},
+                    {{200, "as it is now", {"Counter", "a counter", {key, value}}}},
+                    {},
+                    show_counter});
+}
+
+void add_stock_routes(std::vector<Route>& routes) {
+  const Field sku{.name = "sku", .about = "the article's name", .is_required = true};
+  const Field available{
+      .name = "available", .type = Type::integer, .about = "neither reserved nor gone", .is_required = true};
+  routes.push_back(
+      {"POST",
+       "/v1/stock/{sku}/add",
+       "addToStock",
+       "Goods have come, or gone otherwise than by a reservation; once for each operation",
+       {"Delivery", "how many", add_fields()},
+       {},
+       {{200, "they are there to be reserved", {"Delivered", "an article", {sku, available, was_repeat()}}}},
+       {{409, "refused", "it would go below 0, or beyond 64 bits"},
+        {422, "mismatch", "the operation's id was used with another delta"}},
+       add_stock});
+  routes.push_back({"GET",
+                    "/v1/stock/{sku}",
+                    "showStock",
+                    "How many of an article are there to be reserved",
+                    {},
+                    {},
+                    {{200, "as it is now", {"Stock", "an article", {sku, available}}}},
+                    {},
+                    show_stock});
+}
+
+void add_reservation_routes(std::vector<Route>& routes) {
+  const Route::Refusal none{404, "not_found", "there is no such reservation"};
+  routes.push_back({"POST",
+                    "/v1/reservations/{id}",
+                    "reserve",
+                    "Set goods aside, all or none, once for each id",
+                    {"Reserve",
+                     "what to set aside",
+                     {{.name = "items",
+                       .type = Type::counts,
+                       .about = "how many of what, by SKU: at most 99",
+                       .is_required = true,
+                       .least = 1,
+                       .most = 99},
+                      {.name = "ttl",
+                       .type = Type::duration,
+                       .about = "not confirmed by then: the goods come back",
+                       .otherwise = "15m",
+                       .least = 1000,
+                       .most = longest_memory},
+                      {.name = "remember",
+                       .type = Type::duration,
+                       .about = "how long the id is known after that, at least",
+                       .otherwise = "168h",
+                       .least = 1000,
+                       .most = longest_memory}}},
+                    {},
+                    {{201, "they are set aside", reservation_schema()},
+                     {200, "this id had been used for the same before: what has become of it", reservation_schema()}},
+                    {{409, "refused", "there is too little of one of them"},
+                     {422, "mismatch", "this id was used for other goods"}},
+                    reserve});
+  routes.push_back({"GET",
+                    "/v1/reservations/{id}",
+                    "showReservation",
+                    "What has become of a reservation",
+                    {},
+                    {},
+                    {{200, "as it is now", reservation_schema()}},
+                    {none},
+                    show_reservation});
+  routes.push_back({"POST",
+                    "/v1/reservations/{id}/confirm",
+                    "confirmReservation",
+                    "The goods are gone for good; again is the same as once",
+                    {"Confirm", "nothing", {}},
+                    {},
+                    {{200, "it is confirmed", reservation_schema()}},
+                    {none, {409, "refused", "it has expired, or was cancelled"}},
+                    confirm});
+  routes.push_back({"POST",
+                    "/v1/reservations/{id}/cancel",
+                    "cancelReservation",
+                    "The goods come back; again is the same as once",
+                    {"Cancel", "nothing", {}},
+                    {},
+                    {{200, "it is cancelled", reservation_schema()}},
+                    {none, {409, "refused", "it has expired, or was confirmed"}},
+                    cancel});
+}
+
+}  // namespace
+
+std::vector<Route> number_routes() {
+  std::vector<Route> routes;
+  routes.push_back({"POST",
+                    "/v1/decide/{key}",
+                    "decide",
+                    "Propose a value; the first proposal wins, and stays",
+                    {"Proposal",
+                     "what is proposed",
+                     {{.name = "value", .type = Type::any, .about = "any JSON", .is_required = true}}},
+                    {},
+                    {{200, "decided, now or before", decision_schema()}},
+                    {},
+                    decide});
+  routes.push_back({"GET",
+                    "/v1/decide/{key}",
+                    "showDecision",
+                    "What was decided",
+                    {},
+                    {},
+                    {{200, "decided", decision_schema()}},
+                    {{404, "not_found", "nothing is decided yet"}},
+                    show_decision});
+  add_counter_routes(routes);
+  add_stock_routes(routes);
+  add_reservation_routes(routes);
+  return routes;
+}
+
+}  // namespace holdfast::serve

@@ -1,0 +1,221 @@
+// What is to happen once: begun here, run by the caller, finished here.
+#include <boost/json/serialize.hpp>
+
+#include "coord/fingerprint.hpp"
+#include "serve/right.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+using Type = Field::Type;
+
+Schema result_schema() {
+  return {"OnceResult",
+          "what a run left behind",
+          {{.name = "succeeded",
+            .type = Type::boolean,
+            .about = "false: it failed for good, and is not to be run again",
+            .is_required = true},
+           {.name = "content", .about = "what the runner recorded", .is_required = true},
+           {.name = "completed_at_ms",
+            .type = Type::integer,
+            .about = "when, by the clock of the server it was recorded at",
+            .is_required = true}}};
+}
+
+boost::json::object result_json(const OnceResult& result) {
+  return {{"succeeded", result.succeeded}, {"content", result.content}, {"completed_at_ms", ms(result.at)}};
+}
+
+OnceOptions::Abandoned abandoned_from(const std::string& word) {
+  if (word == "hold") return OnceOptions::Abandoned::hold;
+  if (word == "reconcile") return OnceOptions::Abandoned::reconcile;
+  return OnceOptions::Abandoned::rerun;
+}
+
+void take_turn(const std::shared_ptr<Asking>& asking, Duration hold_for, bool reconciles,
+               Ended<coord::Coordinator::Turn> turn) {
+  if (!turn) return asking->fail(turn.error());
+  if (turn->done) {
+    return asking->answer(
+        200, {{"turn", "replay"}, {"epoch", turn->done->epoch.value}, {"result", result_json(turn->done->result)}});
+  }
+  if (turn->hold) {
+    return asking->fail(
+        Failure{Failure::Kind::busy,
+                Error(Code::unavailable, asking->guard()->name + " was begun by " + turn->hold->owner +
+                                             " under epoch " + std::to_string(turn->hold->epoch.value) +
+                                             ", which left no result: find out what became of it, then release that "
+                                             "epoch ('holdfast task release --once').")});
+  }
+  boost::json::object body{{"turn", reconciles && turn->was_abandoned ? "reconcile" : "run"},
+                           {"was_abandoned", turn->was_abandoned}};
+  asking->guard()->turn = *turn;
+  asking->got(turn->held, hold_for, 201, std::move(body));
+}
+
+void begin(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  const auto right = right_from(desk, body);
+  if (!right) return call->fail(right.error());
+  if (body.has("fingerprint") && body.has("input")) {
+    return call->fail(
+        bad_request("There is a fingerprint and an input: one of them says what it is about.", "/input"));
+  }
+  const auto asking = Asking::begin(desk, call, "once", call->path("key"));
+  if (!asking) return;
+  OnceOptions what;
+  what.key = call->path("key");
+  what.abandoned = abandoned_from(body.text("abandoned"));
+  if (body.has("fingerprint")) what.fingerprint = body.text("fingerprint");
+  if (body.has("input")) what.fingerprint = coord::fingerprint_of(boost::json::serialize(body.any("input")));
+  coord::Coordinator::OnceEvents events;
+  const bool reconciles = what.abandoned == OnceOptions::Abandoned::reconcile;
+  events.turn = [asking, hold_for = right->hold_for, reconciles](auto turn) {
+    take_turn(asking, hold_for, reconciles, std::move(turn));
+  };
+  events.lost = [&desk, guard = asking->guard()](LossReason reason) { desk.guards.lost(guard, reason); };
+  events.finished = [&desk, guard = asking->guard()](const auto& how) { desk.guards.finished(guard, how); };
+  desk.coordinator.once(std::move(what), right->options, std::move(events));
+}
+
+void tell_finish(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
+  if (!guard->is_settled()) {
+    return desk.guards.wait(guard, desk.patience * 2,
+                            [&desk, call, guard, was_repeat] { tell_finish(desk, call, guard, was_repeat); });
+  }
+  if (guard->failure) {
+    if (guard->failure->kind == Failure::Kind::unknown) return call->fail(*guard->failure);
+    return call->fail(Problem{410, "lost", guard->failure->error.detail, {}});
+  }
+  call->answer(200, {{"key", guard->name}, {"was_repeat", was_repeat}});
+}
+
+void finish(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  const GuardPtr guard = desk.guards.find(body.text("guard"));
+  if (!guard || guard->kind != "once" || guard->name != call->path("key")) {
+    return call->fail(
+        Problem{404, "not_found", "There is no such guard of this key, or it is no longer remembered.", {}});
+  }
+  const std::string digest =
+      coord::fingerprint_of((body.flag("succeeded") ? "done " : "failed ") + body.text("content"));
+  if (guard->end == GuardEnd::finished && guard->result_digest == digest) {
+    return tell_finish(desk, call, guard, true);
+  }
+  if (!guard->is_held() || !guard->held->guard()->holds(desk.loop.instant())) return call->fail(gone(*guard));
+  const auto taken =
+      desk.coordinator.finish(guard->turn, OnceResult{body.flag("succeeded"), body.text("content"), desk.loop.wall()},
+                              body.duration("retention"));
+  if (!taken && taken.error().code == Code::usage) {
+    return call->fail(Problem{413, "too_large", taken.error().detail, "/content"});
+  }
+  if (!taken) return call->fail(Problem{410, "lost", taken.error().detail, {}});
+  guard->result_digest = digest;
+  desk.guards.leave(guard, GuardEnd::finished);
+  tell_finish(desk, call, guard, false);
+}
+
+Schema turn_schema() {
+  Schema schema = guard_schema();
+  schema.name = "Turn";
+  schema.about = "it is the caller's to run, under this guard";
+  schema.fields.push_back(
+      {.name = "turn",
+       .about = "run it; or find out what became of the run that was abandoned, then finish with that",
+       .is_required = true,
+       .words = {"run", "reconcile"}});
+  schema.fields.push_back({.name = "was_abandoned",
+                           .type = Type::boolean,
+                           .about = "somebody began before, and left no result",
+                           .is_required = true});
+  return schema;
+}
+
+void add_begin(std::vector<Route>& routes) {
+  std::vector<Field> begin_fields = right_fields();
+  begin_fields.push_back({.name = "fingerprint",
+                          .about = "of the input: the same key with another one is refused (mismatch)",
+                          .least = 1,
+                          .most = 128});
+  begin_fields.push_back(
+      {.name = "input", .type = Type::any, .about = "the input itself, in place of its fingerprint"});
+  begin_fields.push_back({.name = "abandoned",
+                          .about = "what to do where somebody began and left no result",
+                          .otherwise = "rerun",
+                          .words = {"rerun", "hold", "reconcile"}});
+  routes.push_back(
+      {"POST",
+       "/v1/once/{key}",
+       "beginOnce",
+       "Run something once for a key: whoever is first runs it, the others are given its result",
+       {"Begin", "what is to happen once, and what is asked of the right to do it", begin_fields},
+       {},
+       {{201, "run it, then finish", turn_schema()},
+        {200,
+         "it has been run",
+         {"Replay",
+          "the recorded result",
+          {{.name = "turn", .about = "there is none", .is_required = true, .words = {"replay"}},
+           {.name = "epoch", .type = Type::integer, .about = "under which it was recorded", .is_required = true},
+           {.name = "result",
+            .type = Type::object,
+            .about = "what it left behind",
+            .is_required = true,
+            .of = std::make_shared<const Schema>(result_schema())}}}}},
+       {{409, "busy", "somebody is running it; or it was abandoned, and abandoned is hold"},
+        {410, "lost", "the caller had hung up, so it was given back"},
+        {422, "mismatch", "the key was used with another input"}},
+       begin});
+}
+
+void add_finish(std::vector<Route>& routes) {
+  routes.push_back({"POST",
+                    "/v1/once/{key}/finish",
+                    "finishOnce",
+                    "Record the result, in one write with the end of the right; again with the same is as once",
+                    {"Finish",
+                     "the result",
+                     {{.name = "guard", .about = "the id that came with the turn", .is_required = true, .most = 64},
+                      {.name = "content",
+                       .about = "what later callers are given: at most 350000 bytes",
+                       .is_required = true,
+                       .most = static_cast<std::int64_t>(OnceResult::most)},
+                      {.name = "succeeded",
+                       .type = Type::boolean,
+                       .about = "false: it failed for good, and is not to be run again",
+                       .otherwise = "true"},
+                      {.name = "retention",
+                       .type = Type::duration,
+                       .about = "how long the result is kept, at least",
+                       .otherwise = "24h",
+                       .least = 1000}}},
+                    {},
+                    {{200,
+                      "it stands",
+                      {"Finished",
+                       "the result is recorded",
+                       {{.name = "key", .about = "what was run once", .is_required = true},
+                        {.name = "was_repeat",
+                         .type = Type::boolean,
+                         .about = "it had been recorded before, by this guard",
+                         .is_required = true}}}}},
+                    {{404, "not_found", "there is no such guard of this key"},
+                     {410, "lost", "the right was lost, and the result was not recorded"},
+                     {410, "let_go", "the caller's own deadline had passed"},
+                     {410, "released", "the caller had given it back, or finished with another result"},
+                     {410, "drained", "this server stops, and gave it back"}},
+                    finish});
+}
+
+}  // namespace
+
+std::vector<Route> once_routes() {
+  std::vector<Route> routes;
+  add_begin(routes);
+  add_finish(routes);
+  return routes;
+}
+
+}  // namespace holdfast::serve

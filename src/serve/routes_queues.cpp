@@ -1,0 +1,484 @@
+// Ordered queues.
+#include <algorithm>
+#include <boost/json/array.hpp>
+
+#include "core/coord/queue.hpp"
+#include "serve/desk.hpp"
+#include "serve/receiving.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+using Type = Field::Type;
+constexpr std::int64_t day_ms = 24 * 3'600'000;
+constexpr std::int64_t name_most = 256;
+
+std::shared_ptr<const Schema> message_schema() {
+  return std::make_shared<const Schema>(Schema{
+      "Message",
+      "a message",
+      {{.name = "seq", .type = Type::integer, .about = "its number in its group, from 1", .is_required = true},
+       {.name = "body", .about = "as it was sent", .is_required = true},
+       {.name = "dedup_id", .about = "if it was sent with one"},
+       {.name = "sent_at_ms", .type = Type::integer, .about = "when, by the sender's clock", .is_required = true}}});
+}
+
+// ---- Sending ----
+
+void send(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  SendOptions options;
+  options.queue = call->path("queue");
+  options.group = body.text("group");
+  options.body = body.text("body");
+  if (body.has("dedup_id")) options.dedup_id = body.text("dedup_id");
+  options.delay = body.duration("delay");
+  options.dedup_window = body.duration("dedup_window");
+  options.retention = body.duration("retention");
+  run_for(desk, call, std::make_unique<Send>(std::move(options), desk.deadline(), desk.loop.random()),
+          [call](const Sent& sent) {
+            call->answer(200, {{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}});
+          });
+}
+
+// ---- What a consumer does with what it was given ----
+
+void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
+  auto receipt = Receipt::from_string(call->body().text("receipt"));
+  if (!receipt || receipt->queue != call->path("queue")) {
+    return call->fail(bad_request("This is no receipt of this queue.", "/receipt"));
+  }
+  const std::int64_t size = receipt->last - receipt->first + 1;
+  if (settlement.kind == Settlement::Kind::ack && settlement.count == 0) settlement.count = size;
+  if (settlement.count > size) {
+    return call->fail(bad_request("The batch has " + std::to_string(size) + " messages.", "/count"));
+  }
+  run_for(desk, call,
+          std::make_unique<Settle>(*std::move(receipt), std::move(settlement), desk.deadline(), desk.loop.random()),
+          [call](const Settled& settled) {
+            call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
+          });
+}
+
+void ack(Desk& desk, const CallPtr& call) {
+  Settlement settlement;
+  if (call->body().has("count")) settlement.count = call->body().integer("count");
+  settle(desk, call, std::move(settlement));
+}
+void nack(Desk& desk, const CallPtr& call) {
+  Settlement settlement;
+  settlement.kind = Settlement::Kind::nack;
+  settlement.delay = call->body().duration("delay");
+  settle(desk, call, std::move(settlement));
+}
+void extend(Desk& desk, const CallPtr& call) {
+  Settlement settlement;
+  settlement.kind = Settlement::Kind::extend;
+  settlement.visibility = call->body().duration("visibility");
+  settle(desk, call, std::move(settlement));
+}
+void park(Desk& desk, const CallPtr& call) {
+  Settlement settlement;
+  settlement.kind = Settlement::Kind::park;
+  settlement.reason = call->body().text("reason");
+  settle(desk, call, std::move(settlement));
+}
+
+void redrive(Desk& desk, const CallPtr& call) {
+  run_for(desk, call,
+          std::make_unique<Redrive>(call->path("queue"), call->body().text("group"), call->body().flag("skip_first"),
+                                    desk.deadline(), desk.loop.random()),
+          [call](const Settled& settled) {
+            call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
+          });
+}
+
+// ---- Looking ----
+
+void peek(Desk& desk, const CallPtr& call) {
+  const std::string queue = call->path("queue");
+  const std::string name = call->query().text("group");
+  const std::int64_t most = call->query().integer("max");
+  read_for(desk, call, group_key(queue, name), [&desk, call, queue, name, most](const Row* row) {
+    const auto group = row == nullptr ? std::nullopt : group_in(*row);
+    if (!group) return call->fail(Problem{404, "not_found", "This queue has no such group.", {}});
+    boost::json::object json{{"group", name},
+                             {"state", group->state == Group::State::parked  ? "parked"
+                                       : group->state == Group::State::empty ? "empty"
+                                                                             : "ready"},
+                             {"size", group->size()},
+                             {"receives", group->receives},
+                             {"owner", group->owner},
+                             {"epoch", group->epoch.value},
+                             {"due_ms", ms(group->due)},
+                             {"parked_because", group->parked_because}};
+    std::vector<std::string> keys;
+    for (std::int64_t seq = group->head; seq <= std::min(group->tail, group->head + most - 1); ++seq) {
+      keys.push_back(message_key(queue, name, seq));
+    }
+    if (keys.empty()) {
+      json["messages"] = boost::json::array();
+      return call->answer(200, json);
+    }
+    desk.store.batch_get(std::move(keys), desk.deadline(), [call, json](RowsReply reply) mutable {
+      if (!reply.ok()) {
+        const bool is_final = reply.outcome == Outcome::rejected;
+        return call->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
+      }
+      std::vector<Message> messages;
+      for (const Row& each : reply.value) {
+        if (auto message = message_in(each)) messages.push_back(*std::move(message));
+      }
+      std::ranges::sort(messages, {}, &Message::seq);
+      boost::json::array array;
+      for (const Message& message : messages) array.push_back(message_json(message));
+      json["messages"] = std::move(array);
+      call->answer(200, json);
+    });
+  });
+}
+
+/// Counts what the index has, in pages, up to a limit.
+class Counting : public std::enable_shared_from_this<Counting> {
+ public:
+  Counting(Desk& desk, CallPtr call) : desk_(desk), call_(std::move(call)), deadline_(desk.deadline()) {}
+  void begin() { look({}); }
+
+ private:
+  static constexpr std::int64_t groups_most = 10'000;
+  struct Sums {
+    std::int64_t groups = 0, messages = 0;
+  };
+
+  void look(std::string page) {
+    QueryDue query;
+    const std::string& queue = call_->path("queue");
+    query.state = parked_ ? parked_state(queue) : ready_state(queue);
+    query.before = WallTime::max();
+    query.limit = 500;
+    query.page = std::move(page);
+    desk_.store.query_due(std::move(query), deadline_,
+                          [self = shared_from_this(), alive = std::weak_ptr(desk_.alive)](const PageReply& reply) {
+                            if (!alive.expired()) self->got(reply);
+                          });
+  }
+
+  void got(const PageReply& reply) {
+    if (!reply.ok()) {
+      const bool is_final = reply.outcome == Outcome::rejected;
+      return call_->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
+    }
+    for (const Row& row : reply.value.rows) {
+      const auto group = group_in(row);
+      if (!group) continue;
+      ++all_;
+      Sums& sums = parked_ ? aside_ : ready_;
+      ++sums.groups;
+      sums.messages += group->size();
+      if (!parked_ && !group->owner.empty() && group->due > desk_.loop.wall()) ++leased_;
+    }
+    if (all_ >= groups_most && !reply.value.next.empty()) return answer(true);
+    if (!reply.value.next.empty()) return look(reply.value.next);
+    if (parked_) return answer(false);
+    parked_ = true;
+    look({});
+  }
+
+  void answer(bool is_partial) {
+    call_->answer(200, {{"queue", call_->path("queue")},
+                        {"ready_groups", ready_.groups},
+                        {"leased_groups", leased_},
+                        {"ready_messages", ready_.messages},
+                        {"parked_groups", aside_.groups},
+                        {"parked_messages", aside_.messages},
+                        {"is_partial", is_partial}});
+  }
+
+  Desk& desk_;
+  const CallPtr call_;
+  const Instant deadline_;
+  bool parked_ = false;
+  std::int64_t all_ = 0, leased_ = 0;
+  Sums ready_, aside_;
+};
+
+void stats(Desk& desk, const CallPtr& call) {
+  std::make_shared<Counting>(desk, call)->begin();
+}
+
+// ---- The table ----
+
+Field count_of(std::string_view name, std::string_view about) {
+  return {.name = name, .type = Type::integer, .about = about, .is_required = true};
+}
+
+Schema batch_schema() {
+  return {"Batch",
+          "the first messages of one group, leased",
+          {{.name = "receipt", .about = "what the other calls are made with", .is_required = true},
+           {.name = "group", .about = "whose messages these are", .is_required = true},
+           count_of("epoch", "the fencing token"),
+           count_of("first", "number of the first message"),
+           count_of("last", "number of the last one"),
+           count_of("receives", "how often the first one was given out, this time included"),
+           {.name = "until_ms",
+            .type = Type::integer,
+            .about = "to be acknowledged or extended by then",
+            .is_required = true},
+           {.name = "messages",
+            .type = Type::list,
+            .about = "in order; none where all are past their retention: to be acknowledged all the same",
+            .is_required = true,
+            .of = message_schema()}}};
+}
+
+Schema settled_schema() {
+  return {"Settled",
+          "the group afterwards",
+          {count_of("left", "messages that are not acknowledged"),
+           {.name = "expires_at_ms",
+            .type = Type::integer,
+            .about = "of the lease, if it is still the caller's",
+            .is_required = true}}};
+}
+
+Field receipt_field() {
+  return {.name = "receipt", .about = "that came with the batch", .is_required = true, .least = 1, .most = 4096};
+}
+
+Route settling(std::string_view path, std::string_view operation, std::string_view about, std::string_view schema,
+               std::vector<Field> fields, void (*handler)(Desk&, const CallPtr&)) {
+  fields.insert(fields.begin(), receipt_field());
+  return {"POST",
+          path,
+          operation,
+          about,
+          {schema, about, std::move(fields)},
+          {},
+          {{200, "done", settled_schema()}},
+          {{409, "refused", "the lease of this receipt has ended: the group may be another's"}},
+          handler};
+}
+
+void add_sending(std::vector<Route>& routes) {
+  routes.push_back({"POST",
+                    "/v1/queues/{queue}/send",
+                    "sendMessage",
+                    "Append a message to a group",
+                    {"Send",
+                     "the message",
+                     {{.name = "group",
+                       .about = "messages of one group are in strict order",
+                       .is_required = true,
+                       .least = 1,
+                       .most = name_most},
+                      {.name = "body",
+                       .about = "any text",
+                       .is_required = true,
+                       .most = static_cast<std::int64_t>(SendOptions::body_most)},
+                      {.name = "dedup_id",
+                       .about = "sent again with the same id within the window: nothing happens",
+                       .least = 1,
+                       .most = name_most},
+                      {.name = "delay",
+                       .type = Type::duration,
+                       .about = "not given out earlier, nor what comes after it",
+                       .otherwise = "0",
+                       .most = 15 * day_ms},
+                      {.name = "dedup_window",
+                       .type = Type::duration,
+                       .about = "how long dedup_id is known, at least",
+                       .otherwise = "10m",
+                       .least = 300'000,
+                       .most = 15 * day_ms},
+                      {.name = "retention",
+                       .type = Type::duration,
+                       .about = "how long it is kept if nobody acknowledges it",
+                       .otherwise = "336h",
+                       .least = 60'000,
+                       .most = 366 * day_ms}}},
+                    {},
+                    {{200,
+                      "it is in the queue",
+                      {"Sent",
+                       "the message's place",
+                       {count_of("seq", "its number in its group"),
+                        {.name = "was_duplicate",
+                         .type = Type::boolean,
+                         .about = "it had been sent before, and seq is that one's",
+                         .is_required = true}}}}},
+                    {},
+                    send});
+}
+
+void add_receiving(std::vector<Route>& routes) {
+  routes.push_back({"POST",
+                    "/v1/queues/{queue}/receive",
+                    "receiveMessages",
+                    "Lease a group that has messages, as a whole, and take the first of them",
+                    {"Receive",
+                     "how many, and for how long",
+                     {{.name = "max",
+                       .type = Type::integer,
+                       .about = "how many messages at most",
+                       .otherwise = "10",
+                       .least = 1,
+                       .most = 100},
+                      {.name = "visibility",
+                       .type = Type::duration,
+                       .about = "how long the group is the caller's",
+                       .otherwise = "30s",
+                       .least = 100,
+                       .most = day_ms},
+                      {.name = "skew",
+                       .type = Type::duration,
+                       .about = "what the clocks of two machines may differ by",
+                       .otherwise = "1s",
+                       .most = 3'600'000},
+                      {.name = "wait",
+                       .type = Type::duration,
+                       .about = "how long to wait for messages; hanging up ends it",
+                       .otherwise = "0",
+                       .most = 300'000},
+                      {.name = "receives_most",
+                       .type = Type::integer,
+                       .about = "a message that was given out this often in vain is poison: its group is parked",
+                       .least = 1},
+                      {.name = "dead_letter_queue",
+                       .about = "where poison goes instead, so that its group goes on",
+                       .least = 1,
+                       .most = name_most}}},
+                    {},
+                    {{200,
+                      "a batch; null where there was nothing",
+                      {"Received",
+                       "what there was",
+                       {{.name = "batch",
+                         .type = Type::object,
+                         .about = "the first messages of one group",
+                         .is_required = true,
+                         .may_be_null = true,
+                         .of = std::make_shared<const Schema>(batch_schema())}}}}},
+                    {{410, "lost", "the caller had hung up, so it was given back"}},
+                    receive});
+}
+
+void add_settling(std::vector<Route>& routes) {
+  routes.push_back(settling("/v1/queues/{queue}/ack", "acknowledge",
+                            "Messages are done with; what is left of the batch stays leased", "Ack",
+                            {{.name = "count",
+                              .type = Type::integer,
+                              .about = "how many, from the first on; without it all",
+                              .least = 1,
+                              .most = 100}},
+                            ack));
+  routes.push_back(settling("/v1/queues/{queue}/nack", "giveBack", "The group is given back, to be received again",
+                            "Nack",
+                            {{.name = "delay",
+                              .type = Type::duration,
+                              .about = "not before this has passed",
+                              .otherwise = "0",
+                              .most = 15 * day_ms}},
+                            nack));
+  routes.push_back(settling("/v1/queues/{queue}/extend", "extendBatch", "The group is the caller's for longer",
+                            "ExtendBatch",
+                            {{.name = "visibility",
+                              .type = Type::duration,
+                              .about = "from now on",
+                              .is_required = true,
+                              .least = 100,
+                              .most = day_ms}},
+                            extend));
+  routes.push_back(settling(
+      "/v1/queues/{queue}/park", "parkGroup", "The group is set aside, with all that is in it", "Park",
+      {{.name = "reason", .about = "for people", .otherwise = "by its consumer", .least = 1, .most = 1024}}, park));
+  routes.push_back(
+      {"POST",
+       "/v1/queues/{queue}/redrive",
+       "redriveGroup",
+       "A parked group goes on",
+       {"Redrive",
+        "which",
+        {{.name = "group", .about = "that is parked", .is_required = true, .least = 1, .most = name_most},
+         {.name = "skip_first", .type = Type::boolean, .about = "without its first message", .otherwise = "false"}}},
+       {},
+       {{200, "it goes on", settled_schema()}},
+       {{409, "refused", "there is no such group, or it is not parked"}},
+       redrive});
+}
+
+void add_looking(std::vector<Route>& routes) {
+  routes.push_back({"GET",
+                    "/v1/queues/{queue}/peek",
+                    "peek",
+                    "Look at a group without taking anything",
+                    {},
+                    {{.name = "group", .about = "which", .is_required = true, .least = 1, .most = name_most},
+                     {.name = "max",
+                      .type = Type::integer,
+                      .about = "how many messages at most",
+                      .otherwise = "10",
+                      .least = 1,
+                      .most = 100}},
+                    {{200,
+                      "as it is now",
+                      {"Group",
+                       "a group",
+                       {{.name = "group", .about = "its name", .is_required = true},
+                        {.name = "state",
+                         .about = "leased ones are ready",
+                         .is_required = true,
+                         .words = {"ready", "empty", "parked"}},
+                        count_of("size", "messages that are not acknowledged"),
+                        count_of("receives", "how often the first was given out"),
+                        {.name = "owner", .about = "of the lease; empty: none", .is_required = true},
+                        count_of("epoch", "of the lease"),
+                        {.name = "due_ms",
+                         .type = Type::integer,
+                         .about = "when it is next to be received, or the lease ends",
+                         .is_required = true},
+                        {.name = "parked_because", .about = "empty where it is not", .is_required = true},
+                        {.name = "messages",
+                         .type = Type::list,
+                         .about = "the first ones",
+                         .is_required = true,
+                         .of = message_schema()}}}}},
+                    {{404, "not_found", "this queue has no such group"}},
+                    peek});
+  routes.push_back({"GET",
+                    "/v1/queues/{queue}/stats",
+                    "queueStats",
+                    "How much there is in a queue",
+                    {},
+                    {},
+                    {{200,
+                      "as the index has it",
+                      {"QueueStats",
+                       "a queue",
+                       {{.name = "queue", .about = "its name", .is_required = true},
+                        count_of("ready_groups", "that have messages, leased or not"),
+                        count_of("leased_groups", "of those, at work"),
+                        count_of("ready_messages", "in them"),
+                        count_of("parked_groups", "set aside"),
+                        count_of("parked_messages", "in them"),
+                        {.name = "is_partial",
+                         .type = Type::boolean,
+                         .about = "there are more groups than were counted",
+                         .is_required = true}}}}},
+                    {},
+                    stats});
+}
+
+}  // namespace
+
+std::vector<Route> queue_routes() {
+  std::vector<Route> routes;
+  add_sending(routes);
+  add_receiving(routes);
+  add_settling(routes);
+  add_looking(routes);
+  return routes;
+}
+
+}  // namespace holdfast::serve

@@ -1,0 +1,254 @@
+#include "serve/service.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <utility>
+#include <vector>
+
+#include "holdfast/assert.hpp"
+#include "serve/access.hpp"
+#include "serve/desk.hpp"
+#include "serve/openapi.hpp"
+#include "serve/returns.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr std::size_t name_most = 512;
+
+bool is_public(std::string_view path) {
+  return path == "/healthz" || path == "/openapi.json";
+}
+
+std::string_view path_of(std::string_view target) {
+  return target.substr(0, target.find('?'));
+}
+
+std::vector<std::string_view> split(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::size_t end = std::min(path.find('/'), path.size());
+    parts.push_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return parts;
+}
+
+bool is_name(std::string_view part) {
+  return part.starts_with('{');
+}
+
+/// A row's key is made of the queue's name, "#" and the group's: a "#" in the former would make two of one.
+bool is_good(std::string_view name, const std::string& value) {
+  if (value.empty() || value.size() > name_most) return false;
+  return name != "{queue}" || value.find('#') == std::string::npos;
+}
+
+bool is_json(const runtime::HttpIncoming& request) {
+  const std::string* type = request.header("content-type");
+  if (type == nullptr) return false;
+  const std::string_view media = std::string_view(*type).substr(0, type->find_first_of("; "));
+  return media == "application/json";
+}
+
+runtime::HttpAnswer json_answer(int status, const boost::json::object& body) {
+  runtime::HttpAnswer answer;
+  answer.status = status;
+  answer.headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}};
+  answer.body = boost::json::serialize(body);
+  return answer;
+}
+
+}  // namespace
+
+void Call::answer(int status, const boost::json::object& body, const std::string& location,
+                  std::function<void(bool)> sent) const {
+  runtime::HttpAnswer answer = json_answer(status, body);
+  if (!location.empty()) answer.headers.push_back({"Location", location});
+  exchange_->answer(std::move(answer), std::move(sent));
+}
+
+std::vector<Route> all_routes() {
+  std::vector<Route> all = task_routes();
+  for (auto* more : {once_routes, number_routes, queue_routes}) {
+    for (Route& route : more()) all.push_back(std::move(route));
+  }
+  return all;
+}
+
+struct Service::Impl {
+  Impl(Store& store, Loop& loop, ServiceOptions options_)
+      : options(std::move(options_)),
+        access(options.token, options.is_unix),
+        coordinator(options.id, store, loop),
+        guards(loop, coordinator.owner(), options.guards_most),
+        desk{store, loop, coordinator, coordinator.runner(), guards, options.patience},
+        document(boost::json::serialize(openapi(routes, options.version))) {}
+  ~Impl() {
+    if (drain_timer != 0) desk.loop.cancel(drain_timer);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void serve(const std::shared_ptr<runtime::HttpExchange>& exchange);
+  void serve_public(const std::shared_ptr<runtime::HttpExchange>& exchange, std::string_view path) const;
+  [[nodiscard]] std::vector<const Route*> find(const std::vector<std::string_view>& parts) const;
+  void call(const std::shared_ptr<runtime::HttpExchange>& exchange, const Route& route,
+            const std::vector<std::string_view>& parts);
+  [[nodiscard]] tl::expected<Call::Names, Problem> names(const Route& route,
+                                                         const std::vector<std::string_view>& parts) const;
+
+  const ServiceOptions options;
+  const Access access;
+  const std::vector<Route> routes = all_routes();
+  coord::Coordinator coordinator;
+  Guards guards;
+  Desk desk;
+  Returns returns{desk};
+  const std::string document;
+  TimerId drain_timer = 0;
+};
+
+Service::Service(Store& store, Loop& loop, ServiceOptions options)
+    : impl_(std::make_unique<Impl>(store, loop, std::move(options))) {}
+
+Service::~Service() = default;
+
+runtime::HttpAnswer Service::refuse(int status, std::string_view why) {
+  return answer_of(problem_of(status, why));
+}
+
+std::optional<runtime::HttpAnswer> Service::admit(const runtime::HttpIncoming& request) const {
+  const auto problem = impl_->access.check(request, is_public(path_of(request.target)));
+  if (!problem) return std::nullopt;
+  runtime::HttpAnswer answer = answer_of(*problem);
+  if (problem->status == 401) answer.headers.push_back({"WWW-Authenticate", "Bearer"});
+  return answer;
+}
+
+runtime::HttpServerOptions Service::hooks(runtime::HttpServerLimits limits) {
+  runtime::HttpServerOptions hooks;
+  hooks.limits = limits;
+  hooks.serve = [this](std::shared_ptr<runtime::HttpExchange> exchange) { serve(std::move(exchange)); };
+  hooks.admit = [this](const runtime::HttpIncoming& request) { return admit(request); };
+  hooks.refuse = refuse;
+  return hooks;
+}
+
+void Service::serve(std::shared_ptr<runtime::HttpExchange> exchange) {
+  impl_->serve(exchange);
+}
+
+void Service::drain(Duration limit, std::function<void()> done) {
+  Impl& impl = *impl_;
+  impl.desk.is_draining = true;
+  impl.desk.waiting.stop_all();
+  impl.guards.when_empty(std::move(done));
+  impl.drain_timer = impl.desk.loop.call_after(limit, [&impl] {
+    impl.drain_timer = 0;
+    impl.guards.let_all_go(GuardEnd::drained);
+  });
+}
+
+// ---- Routing ----
+
+std::vector<const Route*> Service::Impl::find(const std::vector<std::string_view>& parts) const {
+  std::vector<const Route*> found;
+  for (const Route& route : routes) {
+    const std::vector<std::string_view> pattern = split(route.path);
+    bool fits = pattern.size() == parts.size();
+    for (std::size_t i = 0; fits && i < parts.size(); ++i) fits = is_name(pattern[i]) || pattern[i] == parts[i];
+    if (fits) found.push_back(&route);
+  }
+  return found;
+}
+
+void Service::Impl::serve(const std::shared_ptr<runtime::HttpExchange>& exchange) {
+  const runtime::HttpIncoming& request = exchange->request();
+  const std::string_view path = path_of(request.target);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const bool is_open = is_public(path);
+  std::string allowed = is_open ? "GET, HEAD, OPTIONS" : "";
+  const std::vector<std::string_view> parts = split(path == "*" ? "" : path);
+  const std::vector<const Route*> found = is_open ? std::vector<const Route*>() : find(parts);
+  for (const Route* route : found) {
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route->method == "GET" ? "GET, HEAD" : route->method);
+  }
+  if (!found.empty()) allowed += ", OPTIONS";
+  if (path == "*") allowed = "GET, HEAD, POST, OPTIONS";
+  if (allowed.empty()) {
+    return exchange->answer(
+        answer_of({404, "not_found", "There is no such path: /openapi.json has those there are.", {}}));
+  }
+  if (method == "OPTIONS") {
+    runtime::HttpAnswer answer;
+    answer.status = 204;
+    answer.headers = {{"Allow", allowed}};
+    return exchange->answer(std::move(answer));
+  }
+  if (is_open && method == "GET") return serve_public(exchange, path);
+  for (const Route* route : found) {
+    if (route->method == method) return call(exchange, *route, parts);
+  }
+  runtime::HttpAnswer answer = answer_of({405, "method_not_allowed", "Here it is " + allowed + ".", {}});
+  answer.headers.push_back({"Allow", allowed});
+  exchange->answer(std::move(answer));
+}
+
+void Service::Impl::serve_public(const std::shared_ptr<runtime::HttpExchange>& exchange,
+                                 std::string_view path) const {
+  if (path == "/healthz") {
+    return exchange->answer(json_answer(200, {{"status", desk.is_draining ? "draining" : "ok"},
+                                              {"guards", guards.held()},
+                                              {"store", desk.store.capabilities().name}}));
+  }
+  runtime::HttpAnswer answer;
+  answer.status = 200;
+  answer.headers = {{"Content-Type", "application/json"}};
+  answer.body = document;
+  exchange->answer(std::move(answer));
+}
+
+tl::expected<Call::Names, Problem> Service::Impl::names(const Route& route,
+                                                        const std::vector<std::string_view>& parts) const {
+  const std::vector<std::string_view> pattern = split(route.path);
+  Call::Names names;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!is_name(pattern[i])) continue;
+    const auto value = decode_part(parts[i]);
+    const std::string name(pattern[i].substr(1, pattern[i].size() - 2));
+    if (!value || !is_good(pattern[i], *value)) {
+      return tl::unexpected(bad_request("The " + name + " in the path must be 1 to " + std::to_string(name_most) +
+                                        " bytes of UTF-8, percent-encoded, without control characters" +
+                                        (name == "queue" ? " and without '#'." : ".")));
+    }
+    names.emplace(name, *value);
+  }
+  return names;
+}
+
+void Service::Impl::call(const std::shared_ptr<runtime::HttpExchange>& exchange, const Route& route,
+                         const std::vector<std::string_view>& parts) {
+  const runtime::HttpIncoming& request = exchange->request();
+  const auto refuse = [&](const Problem& problem) { exchange->answer(answer_of(problem)); };
+  auto path = names(route, parts);
+  if (!path) return refuse(path.error());
+  const std::size_t mark = request.target.find('?');
+  auto query = read_query(route.query, mark == std::string::npos ? std::string_view()
+                                                                 : std::string_view(request.target).substr(mark + 1));
+  if (!query) return refuse(query.error());
+  Input body;
+  if (route.method == "POST") {
+    // A web page may send anything but this without asking first, which nobody here would allow.
+    if (!is_json(request)) return refuse({415, "not_json", "The body must be application/json.", {}});
+    auto read = read_body(route.body, request.body);
+    if (!read) return refuse(read.error());
+    body = *std::move(read);
+  } else if (!request.body.empty()) {
+    return refuse(bad_request("A GET has no body."));
+  }
+  route.handler(desk, std::make_shared<const Call>(exchange, *std::move(path), *std::move(query), std::move(body)));
+}
+
+}  // namespace holdfast::serve

@@ -1,0 +1,47 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "holdfast/loop.hpp"
+#include "holdfast/store.hpp"
+#include "runtime/http_server.hpp"
+
+namespace holdfast::serve {
+
+struct ServiceOptions {
+  std::string id;       ///< of this process, for people
+  std::string version;  ///< in the OpenAPI document
+  std::string token;    ///< empty: none is needed
+  bool is_unix = false;
+  Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for
+  std::size_t guards_most = 10'000;
+};
+
+/// The primitives of ephemeral coordinators over HTTP: what an HttpServer's hooks call. On the loop's thread; the
+/// HttpServer goes first.
+class Service {
+ public:
+  Service(Store& store, Loop& loop, ServiceOptions options);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  void serve(std::shared_ptr<runtime::HttpExchange> exchange);
+  [[nodiscard]] std::optional<runtime::HttpAnswer> admit(const runtime::HttpIncoming& request) const;
+  [[nodiscard]] static runtime::HttpAnswer refuse(int status, std::string_view why);
+  /// The hooks, for an HttpServer that lives no longer than this.
+  [[nodiscard]] runtime::HttpServerOptions hooks(runtime::HttpServerLimits limits);
+
+  /// Gives out no guard any more, and ends the waits. Callers have `limit` to finish with the guards that they have;
+  /// then those are given back. `done`: none is left.
+  void drain(Duration limit, std::function<void()> done);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::serve

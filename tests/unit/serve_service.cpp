@@ -1,0 +1,452 @@
+// The HTTP face on a table in memory, in virtual time.
+#include "serve/service.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "store/memory/memory_store.hpp"
+#include "support/asked.hpp"
+#include "support/faulty_store.hpp"
+#include "support/virtual_loop.hpp"
+
+namespace holdfast::serve {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Asked;
+using Fault = test::FaultyStore::Fault;
+using testing::HasSubstr;
+
+/// One server: a store of its own on the common table.
+struct Server {
+  Server(const std::shared_ptr<store::MemoryTable>& table, Loop& loop, const ServiceOptions& options)
+      : store(store::make_memory_store(table, loop), loop),
+        service(std::make_unique<Service>(store, loop, options)) {}
+  test::FaultyStore store;
+  std::unique_ptr<Service> service;
+};
+
+class ServiceTest : public testing::Test {
+ protected:
+  Server& start(const ServiceOptions& options = {.id = "here", .version = "1"}) {
+    servers_.push_back(std::make_unique<Server>(table_, loop_, options));
+    return *servers_.back();
+  }
+  static runtime::HttpIncoming request(const std::string& method, const std::string& target,
+                                       const std::string& body = {}) {
+    runtime::HttpIncoming request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    request.headers = {{"Host", "localhost:7420"}, {"Content-Type", "application/json"}};
+    return request;
+  }
+  Asked begin(Server& at, const std::string& target, const std::string& body = "{}") {
+    Asked asked(request("POST", target, body));
+    at.service->serve(asked.exchange());
+    return asked;
+  }
+  Asked post(Server& at, const std::string& target, const std::string& body = "{}") {
+    Asked asked = begin(at, target, body);
+    EXPECT_TRUE(until([&] { return asked.is_answered(); })) << target;
+    return asked;
+  }
+  Asked get(Server& at, const std::string& target) {
+    Asked asked(request("GET", target));
+    at.service->serve(asked.exchange());
+    EXPECT_TRUE(until([&] { return asked.is_answered(); })) << target;
+    return asked;
+  }
+  bool until(const std::function<bool()>& condition, Duration limit = 10min) {
+    return loop_.advance_until(condition, limit);
+  }
+  /// Whether somebody else can have the task within this time.
+  bool is_free(Server& at, const std::string& task, const std::string& within = "0") {
+    const Asked asked = post(at, "/v1/tasks/" + task + "/acquire", R"({"hold_for":"1s","wait":")" + within + "\"}");
+    if (asked.status() == 201) post(at, "/v1/guards/" + asked.text("guard") + "/release");
+    return asked.status() == 201;
+  }
+
+  test::VirtualLoop loop_;
+  std::shared_ptr<store::MemoryTable> table_ = std::make_shared<store::MemoryTable>();
+  std::vector<std::unique_ptr<Server>> servers_;
+};
+
+// ---- Tasks and guards ----
+
+TEST_F(ServiceTest, a_task_is_held_and_given_back_once) {
+  Server& one = start();
+  Server& two = start();
+  const Asked mine = post(one, "/v1/tasks/report/acquire");
+  ASSERT_EQ(mine.status(), 201) << mine.answer().body;
+  EXPECT_EQ(*mine.answer().header("location"), "/v1/guards/" + mine.text("guard"));
+  EXPECT_EQ(mine.json().at("epoch"), 1);
+  EXPECT_EQ(get(one, "/v1/guards/" + mine.text("guard")).status(), 200);
+  const Asked other = post(two, "/v1/tasks/report/acquire");
+  EXPECT_EQ(other.status(), 409);
+  EXPECT_EQ(other.text("code"), "busy");
+  const Asked released = post(one, "/v1/guards/" + mine.text("guard") + "/release");
+  EXPECT_EQ(released.status(), 200) << released.answer().body;
+  EXPECT_EQ(released.json().at("was_repeat"), false);
+  const Asked again = post(one, "/v1/guards/" + mine.text("guard") + "/release");
+  EXPECT_EQ(again.status(), 200) << "its answer may have been lost";
+  EXPECT_EQ(again.json().at("was_repeat"), true);
+  const Asked shown = get(one, "/v1/guards/" + mine.text("guard"));
+  EXPECT_EQ(shown.status(), 410);
+  EXPECT_EQ(shown.text("code"), "released");
+  EXPECT_TRUE(is_free(two, "report"));
+}
+
+TEST_F(ServiceTest, it_is_kept_alive_until_the_callers_own_deadline_and_then_let_go) {
+  Server& one = start();
+  Server& two = start();
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"ttl":"2s","hold_for":"60s"})");
+  ASSERT_EQ(mine.status(), 201);
+  loop_.advance(59s);
+  EXPECT_EQ(get(one, "/v1/guards/" + mine.text("guard")).status(), 200);
+  EXPECT_FALSE(is_free(two, "t"));
+  loop_.advance(1100ms);
+  EXPECT_EQ(get(one, "/v1/guards/" + mine.text("guard")).text("code"), "let_go");
+  EXPECT_TRUE(is_free(two, "t")) << "at once, not when the lease has run out";
+}
+
+TEST_F(ServiceTest, the_deadline_can_be_moved) {
+  Server& one = start();
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"ttl":"2s","hold_for":"10s"})");
+  const std::string guard = "/v1/guards/" + mine.text("guard");
+  loop_.advance(9s);
+  const Asked extended = post(one, guard + "/extend", R"({"hold_for":"10s"})");
+  ASSERT_EQ(extended.status(), 200);
+  EXPECT_GT(extended.json().at("deadline_ms").as_int64(), mine.json().at("deadline_ms").as_int64());
+  loop_.advance(9s);
+  EXPECT_EQ(get(one, guard).status(), 200);
+  loop_.advance(2s);
+  EXPECT_EQ(post(one, guard + "/extend", R"({"hold_for":"10s"})").status(), 410);
+}
+
+TEST_F(ServiceTest, one_that_is_not_renewed_lasts_as_long_as_its_lease) {
+  Server& one = start();
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"ttl":"2s","hold_for":"1h","renew":false})");
+  EXPECT_TRUE(until([&] { return get(one, "/v1/guards/" + mine.text("guard")).status() == 410; }, 3s));
+}
+
+TEST_F(ServiceTest, who_hangs_up_while_waiting_does_not_get_it) {
+  Server& one = start();
+  Server& two = start();
+  const Asked held = post(one, "/v1/tasks/t/acquire", R"({"hold_for":"10s"})");
+  Asked waiting = begin(two, "/v1/tasks/t/acquire", R"({"wait":"5m"})");
+  loop_.advance(1s);
+  waiting.hang_up();
+  ASSERT_TRUE(until([&] { return waiting.is_answered(); }));
+  EXPECT_EQ(waiting.status(), 410);
+  EXPECT_TRUE(is_free(one, "t", "1s"));
+}
+
+TEST_F(ServiceTest, what_could_not_be_told_is_given_back) {
+  Server& one = start();
+  Server& two = start();
+  Asked lost(request("POST", "/v1/tasks/t/acquire", "{}"));
+  lost.set_sent(false);
+  one.service->serve(lost.exchange());
+  ASSERT_TRUE(until([&] { return lost.is_answered(); }));
+  EXPECT_TRUE(is_free(two, "t", "1s"));
+}
+
+TEST_F(ServiceTest, a_loss_is_told_to_who_asks_and_to_who_waits_for_it) {
+  Server& one = start();
+  Server& two = start();
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"ttl":"2s","hold_for":"1h"})");
+  Asked waiting(request("GET", "/v1/guards/" + mine.text("guard") + "?wait=5m"));
+  one.service->serve(waiting.exchange());
+  loop_.advance(10s);
+  EXPECT_FALSE(waiting.is_answered());
+  one.store.judge = [](const Update*) { return Fault::request_lost; };
+  ASSERT_TRUE(until([&] { return waiting.is_answered(); }, 3s)) << "before the lease's end";
+  EXPECT_EQ(waiting.status(), 410);
+  EXPECT_EQ(waiting.text("code"), "lost");
+  one.store.judge = {};
+  EXPECT_TRUE(is_free(two, "t", "3s"));
+  EXPECT_EQ(post(one, "/v1/guards/" + mine.text("guard") + "/release").status(), 410);
+}
+
+TEST_F(ServiceTest, a_store_that_is_away_is_told_within_the_patience) {
+  Server& one = start({.id = "here", .version = "1", .patience = 2s});
+  one.store.judge = [](const Update*) { return Fault::throttled; };
+  const Instant begin = loop_.instant();
+  const Asked asked = post(one, "/v1/tasks/t/acquire");
+  EXPECT_EQ(asked.status(), 503);
+  EXPECT_EQ(asked.text("code"), "unavailable");
+  EXPECT_EQ(*asked.answer().header("retry-after"), "1");
+  EXPECT_LE(loop_.instant() - begin, 3s);
+}
+
+TEST_F(ServiceTest, there_are_no_more_guards_than_it_may_hold) {
+  Server& one = start({.id = "here", .version = "1", .guards_most = 1});
+  const Asked first = post(one, "/v1/tasks/a/acquire");
+  ASSERT_EQ(first.status(), 201);
+  const Asked second = post(one, "/v1/tasks/b/acquire");
+  EXPECT_EQ(second.status(), 503);
+  EXPECT_EQ(second.text("code"), "overloaded");
+  post(one, "/v1/guards/" + first.text("guard") + "/release");
+  EXPECT_EQ(post(one, "/v1/tasks/b/acquire").status(), 201);
+}
+
+// ---- Once ----
+
+TEST_F(ServiceTest, the_first_runs_it_and_the_others_are_given_its_result) {
+  Server& one = start();
+  Server& two = start();
+  const Asked run = post(one, "/v1/once/invoice-17", R"({"input":{"a":1,"b":2}})");
+  ASSERT_EQ(run.status(), 201) << run.answer().body;
+  EXPECT_EQ(run.text("turn"), "run");
+  EXPECT_EQ(post(two, "/v1/once/invoice-17", R"({"input":{"b":2,"a":1}})").text("code"), "busy");
+  Asked waiting = begin(two, "/v1/once/invoice-17", R"({"input":{"b":2,"a":1},"wait":"1m"})");
+  const std::string result = R"({"guard":")" + run.text("guard") + R"(","content":"paid"})";
+  const Asked finished = post(one, "/v1/once/invoice-17/finish", result);
+  ASSERT_EQ(finished.status(), 200) << finished.answer().body;
+  EXPECT_EQ(post(one, "/v1/once/invoice-17/finish", result).json().at("was_repeat"), true);
+  ASSERT_TRUE(until([&] { return waiting.is_answered(); }));
+  EXPECT_EQ(waiting.status(), 200);
+  EXPECT_EQ(waiting.text("turn"), "replay");
+  EXPECT_EQ(waiting.json().at("result").at("content"), "paid");
+  const Asked other = post(two, "/v1/once/invoice-17", R"({"input":{"a":1,"b":3}})");
+  EXPECT_EQ(other.status(), 422);
+  EXPECT_EQ(other.text("code"), "mismatch");
+  EXPECT_EQ(post(one, "/v1/once/invoice-17/finish", R"({"guard":")" + run.text("guard") + R"(","content":"other"})")
+                .status(),
+            410);
+}
+
+TEST_F(ServiceTest, f22_what_was_abandoned_is_rerun_held_or_reconciled_as_the_next_caller_says) {
+  Server& one = start();
+  Server& two = start();
+  ASSERT_EQ(post(one, "/v1/once/k", R"({"ttl":"2s","hold_for":"3s"})").status(), 201);
+  loop_.advance(4s);
+  const Asked held = post(two, "/v1/once/k", R"({"abandoned":"hold"})");
+  EXPECT_EQ(held.status(), 409);
+  EXPECT_THAT(held.text("detail"), HasSubstr("left no result"));
+  const Asked reconcile = post(two, "/v1/once/k", R"({"abandoned":"reconcile","hold_for":"1s"})");
+  EXPECT_EQ(reconcile.text("turn"), "reconcile");
+  loop_.advance(2s);
+  const Asked rerun = post(two, "/v1/once/k");
+  EXPECT_EQ(rerun.text("turn"), "run");
+  EXPECT_EQ(rerun.json().at("was_abandoned"), true);
+}
+
+TEST_F(ServiceTest, f23_a_result_after_the_right_was_lost_is_refused) {
+  Server& one = start();
+  Server& two = start();
+  const Asked run = post(one, "/v1/once/k", R"({"ttl":"2s","hold_for":"1h"})");
+  one.store.judge = [](const Update*) { return Fault::request_lost; };
+  loop_.advance(5s);
+  one.store.judge = {};
+  const Asked next = post(two, "/v1/once/k");
+  ASSERT_EQ(next.status(), 201);
+  const std::string zombie = R"({"guard":")" + run.text("guard") + R"(","content":"zombie"})";
+  EXPECT_EQ(post(one, "/v1/once/k/finish", zombie).status(), 410);
+  post(two, "/v1/once/k/finish", R"({"guard":")" + next.text("guard") + R"(","content":"good"})");
+  EXPECT_EQ(get(two, "/healthz").status(), 200);
+  EXPECT_EQ(post(one, "/v1/once/k").json().at("result").at("content"), "good");
+}
+
+// ---- Decisions, counters, queues ----
+
+TEST_F(ServiceTest, the_first_proposal_stays_whatever_it_is) {
+  Server& one = start();
+  EXPECT_EQ(get(one, "/v1/decide/x%2Fy").status(), 404);
+  const Asked first = post(one, "/v1/decide/x%2Fy", R"({"value":{"order":17,"of":[1,2.5,null,true]}})");
+  ASSERT_EQ(first.status(), 200) << first.answer().body;
+  EXPECT_EQ(first.json().at("was_ours"), true);
+  EXPECT_EQ(first.text("key"), "x/y");
+  const Asked second = post(one, "/v1/decide/x%2Fy", R"({"value":"mine"})");
+  EXPECT_EQ(second.json().at("value"), first.json().at("value"));
+  EXPECT_EQ(second.json().at("was_ours"), false);
+  EXPECT_EQ(get(one, "/v1/decide/x%2Fy").json().at("value"), first.json().at("value"));
+}
+
+TEST_F(ServiceTest, f29_an_addition_counts_once_however_often_it_is_sent) {
+  Server& one = start();
+  EXPECT_EQ(get(one, "/v1/counters/c").json().at("value"), 0);
+  EXPECT_EQ(post(one, "/v1/counters/c/add", R"({"delta":5,"op_id":"a"})").json().at("value"), 5);
+  EXPECT_EQ(post(one, "/v1/counters/c/add", R"({"delta":5,"op_id":"a"})").json().at("was_repeat"), true);
+  EXPECT_EQ(post(one, "/v1/counters/c/add", R"({"delta":6,"op_id":"a"})").status(), 422);
+  EXPECT_EQ(post(one, "/v1/counters/c/add", R"({"delta":-6,"op_id":"b","floor":0})").text("code"), "refused");
+  EXPECT_EQ(get(one, "/v1/counters/c").json().at("value"), 5);
+}
+
+TEST_F(ServiceTest, goods_come_back_by_themselves_when_nobody_confirms_in_time) {
+  Server& one = start();
+  EXPECT_EQ(post(one, "/v1/stock/apple/add", R"({"delta":3,"op_id":"a"})").json().at("available"), 3);
+  EXPECT_EQ(post(one, "/v1/stock/apple/add", R"({"delta":-4,"op_id":"b"})").text("code"), "refused");
+  EXPECT_EQ(post(one, "/v1/reservations/r", R"({"items":{"apple":2},"ttl":"10s"})").status(), 201);
+  EXPECT_EQ(post(one, "/v1/reservations/s", R"({"items":{"apple":1,"pear":1}})").text("code"), "refused");
+  EXPECT_EQ(get(one, "/v1/stock/apple").json().at("available"), 1);
+  loop_.advance(30s);
+  EXPECT_EQ(get(one, "/v1/stock/apple").json().at("available"), 3);
+  EXPECT_EQ(get(one, "/v1/reservations/r").text("state"), "expired");
+  EXPECT_EQ(post(one, "/v1/reservations/r/confirm").status(), 409);
+}
+
+TEST_F(ServiceTest, f31_a_group_goes_to_one_consumer_at_a_time_in_its_order) {
+  Server& one = start();
+  Server& two = start();
+  for (const char* body : {"1", "2", "3"}) {
+    EXPECT_EQ(post(one, "/v1/queues/q/send", R"({"group":"g","body":")" + std::string(body) + "\"}").status(), 200);
+  }
+  loop_.advance(1ms);  // what is due now is found a moment later
+  const Asked first = post(one, "/v1/queues/q/receive", R"({"max":2,"visibility":"10s"})");
+  ASSERT_EQ(first.status(), 200) << first.answer().body;
+  const auto batch = first.json().at("batch").as_object();
+  ASSERT_EQ(batch.at("messages").as_array().size(), 2U);
+  EXPECT_EQ(batch.at("messages").at(0).at("body"), "1");
+  EXPECT_TRUE(post(two, "/v1/queues/q/receive").json().at("batch").is_null());
+  const std::string receipt = batch.at("receipt").as_string().c_str();
+  EXPECT_EQ(post(one, "/v1/queues/other/ack", R"({"receipt":")" + receipt + "\"}").status(), 400);
+  const Asked acked = post(one, "/v1/queues/q/ack", R"({"receipt":")" + receipt + R"(","count":1})");
+  EXPECT_EQ(acked.json().at("left"), 2);
+  EXPECT_EQ(post(one, "/v1/queues/q/nack", R"({"receipt":")" + receipt + "\"}").status(), 200);
+  loop_.advance(1ms);
+  const Asked late = post(one, "/v1/queues/q/ack", R"({"receipt":")" + receipt + "\"}");
+  EXPECT_EQ(late.status(), 409);
+  EXPECT_EQ(late.text("code"), "refused");
+  const Asked second = post(two, "/v1/queues/q/receive", R"({"max":100})");
+  EXPECT_EQ(second.json().at("batch").at("messages").at(0).at("body"), "2");
+  EXPECT_EQ(get(two, "/v1/queues/q/peek?group=g").json().at("size"), 2);
+  EXPECT_EQ(get(two, "/v1/queues/q/stats").json().at("leased_groups"), 1);
+  EXPECT_EQ(get(two, "/v1/queues/q/peek?group=none").status(), 404);
+}
+
+TEST_F(ServiceTest, f30_poison_parks_its_group_or_goes_elsewhere_and_the_others_go_on) {
+  Server& one = start();
+  post(one, "/v1/queues/q/send", R"({"group":"bad","body":"poison"})");
+  post(one, "/v1/queues/q/send", R"({"group":"bad","body":"good"})");
+  loop_.advance(1ms);
+  const std::string asks = R"({"receives_most":1,"visibility":"1s","dead_letter_queue":"dead","wait":"1s"})";
+  ASSERT_TRUE(post(one, "/v1/queues/q/receive", asks).json().at("batch").is_object());
+  loop_.advance(3s);
+  const Asked next = post(one, "/v1/queues/q/receive", asks);
+  ASSERT_TRUE(next.json().at("batch").is_object()) << next.answer().body;
+  EXPECT_EQ(next.json().at("batch").at("messages").at(0).at("body"), "good");
+  EXPECT_EQ(get(one, "/v1/queues/dead/peek?group=bad").json().at("messages").at(0).at("body"), "poison");
+  loop_.advance(3s);
+  EXPECT_TRUE(post(one, "/v1/queues/q/receive", R"({"receives_most":1})").json().at("batch").is_null());
+  EXPECT_EQ(get(one, "/v1/queues/q/stats").json().at("parked_groups"), 1);
+  EXPECT_EQ(post(one, "/v1/queues/q/redrive", R"({"group":"bad"})").status(), 200);
+  loop_.advance(1ms);
+  EXPECT_TRUE(post(one, "/v1/queues/q/receive").json().at("batch").is_object());
+}
+
+TEST_F(ServiceTest, who_hangs_up_while_waiting_for_messages_keeps_nobody_from_them) {
+  Server& one = start();
+  Server& two = start();
+  Asked waiting = begin(one, "/v1/queues/q/receive", R"({"wait":"5m","visibility":"1h"})");
+  loop_.advance(1s);
+  waiting.hang_up();
+  post(two, "/v1/queues/q/send", R"({"group":"g","body":"x"})");
+  ASSERT_TRUE(until([&] { return waiting.is_answered(); }));
+  EXPECT_EQ(waiting.status(), 410);
+  EXPECT_TRUE(post(two, "/v1/queues/q/receive", R"({"wait":"1m"})").json().at("batch").is_object());
+}
+
+// ---- The edges ----
+
+TEST_F(ServiceTest, paths_and_methods_that_are_not_there_are_told_with_those_that_are) {
+  Server& one = start();
+  EXPECT_EQ(get(one, "/v2/nothing").status(), 404);
+  EXPECT_EQ(get(one, "/v1/tasks/a%2").status(), 404);
+  EXPECT_EQ(get(one, "/v1/counters/a%2").status(), 400);
+  EXPECT_EQ(get(one, "/v1/counters/%00").status(), 400);
+  EXPECT_EQ(get(one, "/v1/counters/").status(), 400);
+  EXPECT_EQ(get(one, "/v1/queues/a%23b/stats").status(), 400);
+  const Asked wrong = get(one, "/v1/tasks/t/acquire");
+  EXPECT_EQ(wrong.status(), 405);
+  EXPECT_EQ(*wrong.answer().header("allow"), "POST, OPTIONS");
+  Asked options(request("OPTIONS", "/v1/decide/k"));
+  one.service->serve(options.exchange());
+  EXPECT_EQ(options.status(), 204);
+  EXPECT_EQ(*options.answer().header("allow"), "POST, GET, HEAD, OPTIONS");
+  auto form = request("POST", "/v1/tasks/t/acquire", "a=b");
+  form.headers[1].value = "application/x-www-form-urlencoded";
+  Asked posted(form);
+  one.service->serve(posted.exchange());
+  EXPECT_EQ(posted.status(), 415);
+  const Asked member = post(one, "/v1/tasks/t/acquire", R"({"ttl":"10 s"})");
+  EXPECT_EQ(member.status(), 400);
+  EXPECT_EQ(member.text("member"), "/ttl");
+}
+
+TEST_F(ServiceTest, with_a_token_only_who_shows_it_may_ask) {
+  Server& one = start({.id = "here", .version = "1", .token = "0123456789abcdef"});
+  auto asks = request("POST", "/v1/tasks/t/acquire", "{}");
+  const auto admitted = [&](const std::string& authorization) {
+    auto with = asks;
+    if (!authorization.empty()) with.headers.push_back({"Authorization", authorization});
+    const auto refused = one.service->admit(with);
+    EXPECT_EQ(refused ? refused->status : 401, 401);
+    return !refused;
+  };
+  EXPECT_TRUE(admitted("Bearer 0123456789abcdef"));
+  EXPECT_TRUE(admitted("bearer 0123456789abcdef"));
+  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcde",
+                            "Bearer 0123456789abcdef0", "Basic 0123456789abcdef", "0123456789abcdef"}) {
+    EXPECT_FALSE(admitted(wrong)) << wrong;
+  }
+  EXPECT_FALSE(one.service->admit(request("GET", "/healthz")));
+  EXPECT_FALSE(one.service->admit(request("GET", "/openapi.json?x")));
+  EXPECT_TRUE(one.service->admit(request("GET", "/healthz/../v1/counters/c")));
+}
+
+TEST_F(ServiceTest, without_a_token_only_who_means_this_machine_may_ask) {
+  Server& one = start();
+  const auto admitted = [&](const std::string& host) {
+    auto asks = request("POST", "/v1/tasks/t/acquire", "{}");
+    asks.headers[0].value = host;
+    const auto refused = one.service->admit(asks);
+    EXPECT_EQ(refused ? refused->status : 421, 421);
+    return !refused;
+  };
+  for (const char* here : {"localhost", "LOCALHOST:1", "127.0.0.1:7420", "127.1.2.3", "[::1]:7420", "[::1]"}) {
+    EXPECT_TRUE(admitted(here)) << here;
+  }
+  for (const char* there :
+       {"evil.example", "evil.example:7420", "127.0.0.1.evil.example", "localhost.evil", "10.0.0.1", ""}) {
+    EXPECT_FALSE(admitted(there)) << there;
+  }
+}
+
+TEST_F(ServiceTest, draining_ends_waits_lets_callers_finish_and_then_gives_all_back) {
+  Server& one = start();
+  Server& two = start();
+  const Asked first = post(one, "/v1/tasks/a/acquire", R"({"hold_for":"1h"})");
+  const Asked second = post(one, "/v1/tasks/b/acquire", R"({"hold_for":"1h"})");
+  post(two, "/v1/tasks/c/acquire", R"({"hold_for":"1h"})");
+  Asked waiting = begin(one, "/v1/tasks/c/acquire", R"({"wait":"5m"})");
+  Asked receiving = begin(one, "/v1/queues/q/receive", R"({"wait":"5m"})");
+  loop_.advance(1s);
+  bool done = false;
+  one.service->drain(10s, [&] { done = true; });
+  EXPECT_EQ(waiting.text("code"), "draining");
+  EXPECT_EQ(receiving.text("code"), "draining");
+  EXPECT_EQ(post(one, "/v1/tasks/d/acquire").text("code"), "draining");
+  EXPECT_EQ(get(one, "/healthz").text("status"), "draining");
+  EXPECT_EQ(post(one, "/v1/guards/" + first.text("guard") + "/release").status(), 200);
+  EXPECT_EQ(get(one, "/v1/guards/" + second.text("guard")).status(), 200) << "it is held on";
+  EXPECT_FALSE(done);
+  ASSERT_TRUE(until([&] { return done; }, 12s));
+  EXPECT_TRUE(is_free(two, "b"));
+  EXPECT_EQ(get(one, "/v1/guards/" + second.text("guard")).text("code"), "drained");
+}
+
+TEST_F(ServiceTest, draining_with_nothing_held_is_done_at_once) {
+  Server& one = start();
+  bool done = false;
+  const Instant begin = loop_.instant();
+  one.service->drain(1h, [&] { done = true; });
+  EXPECT_TRUE(until([&] { return done; }));
+  EXPECT_LE(loop_.instant() - begin, 1ms);
+}
+
+}  // namespace
+}  // namespace holdfast::serve
