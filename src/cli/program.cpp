@@ -71,6 +71,7 @@ Program::Program() {
   add_conn_release(conn_setup);
   add_conn_import(conn_setup);
   add_worker(setup);
+  add_serve(setup);
   add_cost(setup);
   add_feed(setup);
   add_demo(setup);
@@ -263,6 +264,10 @@ int run(int argc, const char* const* argv) {
     complain("unexpected: an unknown exception: this is a fault of holdfast, please report it");
   }
   return 1;
+}
+
+std::string_view program_version() {
+  return HOLDFAST_VERSION;
 }
 
 std::vector<std::string> command_paths() {

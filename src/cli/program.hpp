@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace holdfast::cli {
 /// The whole program: parses the command line, runs the command that it names, tells a failure in one line on
 /// standard error. Gives the exit code: 0 fine, 1 something failed, 2 asked for wrongly. Never throws.
 int run(int argc, const char* const* argv);
+
+[[nodiscard]] std::string_view program_version();
 
 /// What a command's action gives back: nothing, or the error that becomes the line and the exit code.
 using Action = std::function<Result<void>()>;
@@ -41,6 +44,7 @@ void add_conn_rm(Setup setup);
 void add_conn_release(Setup setup);
 void add_conn_import(Setup setup);
 void add_worker(Setup setup);
+void add_serve(Setup setup);
 void add_cost(Setup setup);
 void add_feed(Setup setup);
 void add_demo(Setup setup);

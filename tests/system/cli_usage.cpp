@@ -50,7 +50,7 @@ TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
   EXPECT_THAT(cli::command_paths(),
               testing::UnorderedElementsAre(
                   "", "init", "doctor", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop",
-                  "conn rm", "conn release", "conn import", "worker", "cost", "feed", "demo", "run", "once", "decide",
+                  "conn rm", "conn release", "conn import", "worker", "serve", "cost", "feed", "demo", "run", "once", "decide",
                   "task", "task ls", "task show", "task release", "journal", "journal ls", "journal reconcile",
                   "journal set-aside", "journal give-back", "journal sell"));
 }

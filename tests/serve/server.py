@@ -1,0 +1,125 @@
+"""`holdfast serve` as a process, and a caller of it that judges every answer by the OpenAPI document."""
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import NamedTuple, Optional
+
+from openapi import Document
+
+PATIENCE_SECONDS = 120  # for one thing to happen on a busy machine
+
+PROGRAM = ""  # set by who runs the tests
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict
+    body: Optional[dict]
+
+    def __getitem__(self, name):
+        return self.body[name] if isinstance(name, str) else tuple.__getitem__(self, name)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """Started, and ended whatever happens: use with `with`."""
+
+    def __init__(self, store: str, *arguments: str, listen: str = "127.0.0.1:0", token: str = ""):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+        if token:
+            environment["SERVE_TOKEN"] = token
+            arguments += ("--token", "env:SERVE_TOKEN")
+        self.token = token
+        self.callers = []
+        self.process = subprocess.Popen([PROGRAM, "serve", "--store", store, "--listen", listen, *arguments],
+                                        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.first_line = self.process.stdout.readline().strip()
+        if not self.first_line.startswith("listening on "):
+            raise RuntimeError(f"holdfast serve: {self.first_line} {self.process.communicate()[1]}")
+        self.address = self.first_line.removeprefix("listening on ").removeprefix("http://")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+        for caller in self.callers:
+            caller.connection.close()
+
+    def stop(self) -> int:
+        """In order; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def connect(self, timeout: float = PATIENCE_SECONDS) -> http.client.HTTPConnection:
+        if self.address.startswith("unix:"):
+            return UnixConnection(self.address.removeprefix("unix:"), timeout)
+        return http.client.HTTPConnection(self.address, timeout=timeout)
+
+    def raw(self) -> socket.socket:
+        host, port = self.address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)), PATIENCE_SECONDS)
+
+
+class Caller:
+    """One connection, kept as long as the server keeps it."""
+
+    operations = set()  # of all callers: those that were seen to succeed
+
+    def __init__(self, server: Server, token: Optional[str] = None):
+        self.token = server.token if token is None else token
+        self.connection = server.connect()
+        server.callers.append(self)
+        self.document = Document(self.ask("GET", "/openapi.json").body)
+
+    def ask(self, method: str, path: str, body=None, headers: Optional[dict] = None) -> Answer:
+        """As it comes: looked at by nobody."""
+        sent = {"Content-Type": "application/json"} if body is not None else {}
+        if self.token:
+            sent["Authorization"] = f"Bearer {self.token}"
+        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        self.connection.request(method, path, data, {**sent, **(headers or {})})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        return Answer(answer.status, dict(answer.getheaders()), json.loads(text) if text else None)
+
+    def call(self, method: str, path: str, body=None) -> Answer:
+        answer = self.ask(method, path, body)
+        media = answer.headers["Content-Type"]
+        name = self.document.judge_answer(method, path, answer.status, media, answer.body)
+        if answer.status < 300:
+            Caller.operations.add(name)
+        return answer
+
+    def post(self, path: str, **body) -> Answer:
+        return self.call("POST", path, body)
+
+    def get(self, path: str) -> Answer:
+        return self.call("GET", path)
+
+
+def main_program() -> None:
+    """Takes the program from the command line, for unittest to have the rest."""
+    global PROGRAM
+    if len(sys.argv) < 2:
+        sys.exit("usage: test_….py PROGRAM [TEST…]")
+    PROGRAM = sys.argv.pop(1)
