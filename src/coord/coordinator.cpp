@@ -116,10 +116,92 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
 // ---- Decisions ----
 
 void Coordinator::decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler) {
-  auto procedure =
-      std::make_unique<Decide>(key, std::move(proposal), owner_.value, loop_.instant() + patience, loop_.random());
-  const Decide* decided = procedure.get();
-  runner_.run(std::move(procedure), [decided, handler = std::move(handler)] { handler(*decided->result()); });
+  run(std::make_unique<Decide>(key, std::move(proposal), owner_.value, loop_.instant() + patience, loop_.random()),
+      std::move(handler));
+}
+
+// ---- Stock ----
+
+/// Of the reservations that have expired, when one finds too little.
+constexpr std::size_t returned_at_once = 25;
+
+struct Coordinator::Reserving {
+  ReserveOptions options;
+  Duration skew;
+  Instant deadline;
+  ReservationHandler handler;
+};
+
+void Coordinator::reserve(ReserveOptions options, Duration skew, Duration patience, ReservationHandler handler) {
+  const auto what = std::make_shared<Reserving>(
+      Reserving{std::move(options), skew, loop_.instant() + patience, std::move(handler)});
+  reserve(what, true);
+}
+
+void Coordinator::reserve(const std::shared_ptr<Reserving>& what, bool is_first) {
+  run(std::make_unique<Reserve>(what->options, what->deadline, loop_.random()),
+      [this, what, is_first](const Ended<Reservation>& reserved) {
+        if (reserved || reserved.error().kind != Failure::Kind::refused || !is_first) return what->handler(reserved);
+        auto returning =
+            std::make_unique<ReturnExpired>(what->skew, returned_at_once, what->deadline, loop_.random());
+        run(std::move(returning), [this, what, reserved](const Ended<std::size_t>& returned) {
+          if (!returned || *returned == 0) return what->handler(reserved);
+          reserve(what, false);
+        });
+      });
+}
+
+void Coordinator::end_reservation(const std::string& id, Reservation::State into, Duration skew, Duration patience,
+                                  ReservationHandler handler) {
+  const Instant deadline = loop_.instant() + patience;
+  run(std::make_unique<ReadReservation>(id, deadline, loop_.random()),
+      [this, into, skew, deadline, handler = std::move(handler)](const Ended<Reservation>& there) {
+        if (!there) return handler(there);
+        run(std::make_unique<EndReservation>(*there, into, skew, deadline, loop_.random()), handler);
+      });
+}
+
+// ---- Queues ----
+
+struct Coordinator::Receiving {
+  ReceiveOptions options;
+  Poison poison;
+  Instant deadline;
+  BatchHandler handler;
+};
+
+void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience,
+                          BatchHandler handler) {
+  options.wait_until = loop_.instant() + wait;
+  const Instant deadline = options.wait_until + patience;
+  receive(
+      std::make_shared<Receiving>(Receiving{std::move(options), std::move(poison), deadline, std::move(handler)}));
+}
+
+void Coordinator::receive(const std::shared_ptr<Receiving>& what) {
+  run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random()),
+      [this, what](const Ended<std::optional<Batch>>& received) {
+        if (!received || !*received || !(*received)->is_poison) return what->handler(received);
+        put_away(what, (*received)->receipt);
+      });
+}
+
+void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt) {
+  const auto go_on = [this, what](const Ended<Settled>& settled) {
+    // Refused: its lease ran out meanwhile. Whoever receives it next deals with it.
+    if (!settled && settled.error().kind != Failure::Kind::refused) {
+      return what->handler(tl::unexpected(settled.error()));
+    }
+    receive(what);
+  };
+  if (!what->poison.parks) {
+    return run(std::make_unique<MoveAway>(receipt, what->poison.dead_letter, what->deadline, loop_.random()), go_on);
+  }
+  Settlement parking;
+  parking.kind = Settlement::Kind::park;
+  parking.reason = "its first message was received more than " +
+                   std::to_string(what->options.receives_most.value_or(0)) + " times";
+  run(std::make_unique<Settle>(receipt, parking, what->deadline, loop_.random()), go_on);
 }
 
 // ---- Once ----

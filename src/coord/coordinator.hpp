@@ -11,6 +11,8 @@
 #include "core/coord/decision.hpp"
 #include "core/coord/once.hpp"
 #include "core/coord/procedure.hpp"
+#include "core/coord/queue.hpp"
+#include "core/coord/stock.hpp"
 #include "holdfast/lease.hpp"
 
 namespace holdfast::coord {
@@ -78,8 +80,30 @@ class Coordinator {
 
   void acquire(const std::string& task, TaskOptions options, TaskEvents events);
 
+  /// Any procedure of core/coord, to its end; `handler` is given its result.
+  template <class P, class Handler>
+  void run(std::unique_ptr<P> procedure, Handler handler) {
+    const P* running = procedure.get();
+    runner_.run(std::move(procedure), [running, handler = std::move(handler)] { handler(*running->result()); });
+  }
+
   using DecideHandler = std::function<void(Ended<Decided>)>;
   void decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler);
+
+  using ReservationHandler = std::function<void(Ended<Reservation>)>;
+  /// Where there is too little, what has expired is returned first.
+  void reserve(ReserveOptions options, Duration skew, Duration patience, ReservationHandler handler);
+  void end_reservation(const std::string& id, Reservation::State into, Duration skew, Duration patience,
+                       ReservationHandler handler);
+
+  /// What becomes of a message that was given out too often (ReceiveOptions::receives_most).
+  struct Poison {
+    bool parks = true;        ///< its group; otherwise it is moved away, and the group goes on
+    std::string dead_letter;  ///< the queue that it is moved to
+  };
+  using BatchHandler = std::function<void(Ended<std::optional<Batch>>)>;
+  /// Times in `options` are filled in. What is poison is dealt with, and the next is looked for.
+  void receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience, BatchHandler handler);
 
   /// What a caller of once() is to do, or what there is.
   struct Turn {
@@ -118,11 +142,16 @@ class Coordinator {
   };
   struct Acquiring;
   struct Once;
+  struct Reserving;
+  struct Receiving;
   void claim(const Candidate& candidate, std::shared_ptr<const Claim> claim);
   void look(const std::shared_ptr<Acquiring>& what);
   void look(const std::shared_ptr<Once>& what);
   void finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error);
   void settle(const std::shared_ptr<Once>& what);
+  void reserve(const std::shared_ptr<Reserving>& what, bool is_first);
+  void receive(const std::shared_ptr<Receiving>& what);
+  void put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt);
   std::shared_ptr<Holder> holder(const TaskOptions& options);
 
   const WorkerId owner_;

@@ -54,7 +54,9 @@ class FaultyStore final : public Store {
   }
   void transact(std::vector<Update> updates_, std::string token, Instant deadline,
                 Handler<RowsReply> handler) override {
-    inner_->transact(std::move(updates_), std::move(token), deadline, std::move(handler));
+    pass("transact", updates_.data(), deadline, std::move(handler), [&](Handler<RowsReply> then) {
+      inner_->transact(std::move(updates_), std::move(token), deadline, std::move(then));
+    });
   }
   void query_due(QueryDue query, Instant deadline, Handler<PageReply> handler) override {
     pass("query_due", nullptr, deadline, std::move(handler),

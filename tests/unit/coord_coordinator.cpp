@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/coord/counter.hpp"
+#include "core/coord/names.hpp"
 #include "store/memory/memory_store.hpp"
 #include "support/faulty_store.hpp"
 #include "support/virtual_loop.hpp"
@@ -451,6 +453,107 @@ TEST_F(CoordinatorTest, all_are_told_the_first_proposal) {
   ASSERT_TRUE(until([&] { return told.size() == 20; }));
   EXPECT_EQ(std::ranges::count_if(told, [](const Decided& each) { return each.was_ours; }), 1);
   for (const Decided& each : told) EXPECT_EQ(each.value, told.front().value);
+}
+
+// ---- Stock and queues ----
+
+class PrimitivesTest : public CoordinatorTest {
+ protected:
+  /// Runs one to its end.
+  template <class T>
+  Ended<T> await(const std::function<void(std::function<void(Ended<T>)>)>& begin) {
+    std::optional<Ended<T>> ended;
+    begin([&](Ended<T> got) { ended = std::move(got); });
+    EXPECT_TRUE(until([&] { return ended.has_value(); }));
+    return *ended;
+  }
+  void put_in(Process& by, const char* sku, std::int64_t count) {
+    AddOptions options{sku, count, sku};
+    options.to = AddOptions::To::stock;
+    EXPECT_TRUE(await<Added>([&](auto handler) {
+      by.coordinator->run(std::make_unique<Add>(options, loop_.instant() + 5s, loop_.random()), handler);
+    }));
+  }
+  Ended<Reservation> reserve(Process& by, const char* id, Basket basket, Duration ttl = 15min) {
+    return await<Reservation>([&](auto handler) {
+      by.coordinator->reserve({id, basket, ttl}, 500ms, 10s, std::move(handler));
+    });
+  }
+  Ended<Reservation> end(Process& by, const char* id, Reservation::State into) {
+    return await<Reservation>(
+        [&](auto handler) { by.coordinator->end_reservation(id, into, 500ms, 10s, std::move(handler)); });
+  }
+  Ended<Sent> send(Process& by, const char* body) {
+    return await<Sent>([&](auto handler) {
+      by.coordinator->run(std::make_unique<Send>(SendOptions{"q", "g", body}, loop_.instant() + 10s, loop_.random()),
+                          handler);
+    });
+  }
+  Ended<std::optional<Batch>> receive(Process& by, Coordinator::Poison poison = {},
+                                      std::optional<std::int64_t> receives_most = std::nullopt) {
+    ReceiveOptions options;
+    options.queue = "q";
+    options.receives_most = receives_most;
+    return await<std::optional<Batch>>(
+        [&](auto handler) { by.coordinator->receive(options, poison, 0s, 10s, std::move(handler)); });
+  }
+  Ended<Settled> settle(Process& by, const Receipt& receipt, Settlement settlement) {
+    return await<Settled>([&](auto handler) {
+      by.coordinator->run(
+          std::make_unique<Settle>(receipt, std::move(settlement), loop_.instant() + 10s, loop_.random()), handler);
+    });
+  }
+};
+
+TEST_F(PrimitivesTest, who_finds_too_little_is_given_what_has_expired) {
+  Process& me = join("a");
+  put_in(me, "hat", 1);
+  ASSERT_TRUE(reserve(me, "r1", {{"hat", 1}}, 1s));
+  EXPECT_EQ(reserve(me, "r2", {{"hat", 1}}).error().kind, Failure::Kind::refused);
+  loop_.advance(2s);
+  EXPECT_TRUE(reserve(me, "r2", {{"hat", 1}}));
+  EXPECT_EQ(end(me, "r1", Reservation::State::confirmed).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(end(me, "r2", Reservation::State::confirmed)->state, Reservation::State::confirmed);
+  EXPECT_EQ(end(me, "nothing", Reservation::State::cancelled).error().kind, Failure::Kind::refused);
+}
+
+TEST_F(PrimitivesTest, whichever_request_is_lost_goods_and_messages_add_up) {
+  for (const Fault fault : {Fault::throttled, Fault::request_lost, Fault::reply_lost}) {
+    for (int nth = 0; nth < 14; ++nth) {
+      SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(fault) << " at request " << nth);
+      table_ = std::make_shared<store::MemoryTable>();
+      Process& me = join("a");
+      int request = 0;
+      me.store.judge = [&](const Update*) { return request++ == nth ? fault : Fault::none; };
+      put_in(me, "hat", 3);
+      EXPECT_TRUE(reserve(me, "r1", {{"hat", 2}}));
+      EXPECT_TRUE(end(me, "r1", Reservation::State::cancelled));
+      EXPECT_EQ(send(me, "x")->seq, 1);
+      const auto batch = receive(me);
+      ASSERT_TRUE(batch && *batch);
+      EXPECT_TRUE(settle(me, (*batch)->receipt, {Settlement::Kind::ack, 1}));
+      EXPECT_EQ(row("STOCK#hat").number(coord::available), 3);
+      EXPECT_EQ(group_in(row(group_key("q", "g")))->state, Group::State::empty);
+      me.store.judge = {};
+    }
+  }
+}
+
+TEST_F(PrimitivesTest, poison_is_moved_away_or_its_group_is_parked_and_the_next_is_looked_for) {
+  for (const bool parks : {false, true}) {
+    table_ = std::make_shared<store::MemoryTable>();
+    Process& me = join("a");
+    ASSERT_TRUE(send(me, "poison"));
+    ASSERT_TRUE(send(me, "fine"));
+    const auto batch = receive(me);
+    ASSERT_TRUE(batch && *batch);
+    ASSERT_TRUE(settle(me, (*batch)->receipt, {Settlement::Kind::nack}));
+    const auto next = receive(me, {parks, parks ? "" : "dead"}, 1);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->has_value(), !parks);
+    EXPECT_EQ(*next ? (*next)->messages.front().body : "nothing", parks ? "nothing" : "fine");
+    EXPECT_EQ(row(group_key("dead", "g")).key.empty(), parks);
+  }
 }
 
 }  // namespace

@@ -87,6 +87,11 @@ TEST_F(CounterTest, it_does_not_wrap_around) {
   EXPECT_EQ(add(INT64_MIN, "c", 0).error().kind, Failure::Kind::refused);
 }
 
+TEST_F(CounterTest, operations_whose_names_look_alike_are_not_the_same) {
+  EXPECT_NE(operation_key("a", "b#c"), operation_key("a#b", "c"));
+  EXPECT_NE(operation_key("1#a", "b"), operation_key("a", "b"));
+}
+
 TEST_F(CounterTest, something_else_in_its_row_is_left_alone) {
   table_.add("COUNTER#visits").attributes.insert_or_assign(std::string(coord::value), Value("many"));
   EXPECT_EQ(add(1, "a").error().kind, Failure::Kind::rejected);
@@ -183,6 +188,22 @@ TEST_F(StockTest, goods_are_set_aside_all_or_none) {
   EXPECT_THAT(refused.error().error.detail, HasSubstr("Of hat there are 0"));
   EXPECT_EQ(available("shirt"), 3);
   EXPECT_FALSE(reserve("r3", {{"unheard of", 1}}));
+}
+
+TEST_F(StockTest, goods_are_put_in_once_and_never_more_taken_out_than_there_are) {
+  const auto put_in = [&](std::int64_t count, std::string op) {
+    AddOptions options{"shirt", count, std::move(op), 0};
+    options.to = AddOptions::To::stock;
+    Add adding(options, run_.now.instant + 10s, random_);
+    run_.run(adding);
+    return *adding.result();
+  };
+  EXPECT_EQ(put_in(5, "a")->value, 5);
+  EXPECT_TRUE(put_in(5, "a")->was_repeat);
+  EXPECT_EQ(available("shirt"), 5);
+  EXPECT_TRUE(reserve("r", {{"shirt", 2}}));
+  EXPECT_EQ(put_in(-4, "b").error().kind, Failure::Kind::refused);
+  EXPECT_EQ(put_in(-3, "b")->value, 0);
 }
 
 TEST_F(StockTest, a_repeat_sets_nothing_aside_and_another_basket_under_its_id_is_a_mismatch) {

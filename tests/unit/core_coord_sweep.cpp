@@ -162,6 +162,18 @@ std::vector<Primitive> primitives() {
   all.push_back(ending("confirm", "held", State::confirmed, 3));
   all.push_back(ending("cancel", "held", State::cancelled, 4));
   all.push_back(ending("return what expired", "late", State::expired, 4));
+  all.push_back(
+      {"return all that expired",
+       [](World& world) { return std::make_unique<ReturnExpired>(skew, 10, world.deadline(), world.random); },
+       [](Procedure& procedure) {
+         expect_well<ReturnExpired>(procedure);
+         EXPECT_EQ(*result_of<ReturnExpired>(procedure), 1U);
+       },
+       [](const World& world) {
+         EXPECT_EQ(world.reservation("late").state, State::expired);
+         EXPECT_EQ(world.reservation("held").state, State::held);
+         EXPECT_EQ(world.hats(), 4);
+       }});
   all.push_back({"send",
                  [](World& world) {
                    return std::make_unique<Send>(SendOptions{"q", "g", "3", "id"}, world.deadline(), world.random);
@@ -353,8 +365,9 @@ TEST(CoordSweep, f31_two_consumers_who_look_at_once_do_not_get_parts_of_one_grou
 TEST(CoordSweep, an_earlier_acknowledgement_that_arrives_late_brings_nothing_back) {
   World world;
   world.run.mishap = [](int, bool is_write) { return is_write ? Mishap::late_request : Mishap::none; };
-  Settle first(world.receipt, {Settlement::Kind::ack, 1}, world.run.now.instant + 1ms, world.random);
+  Settle first(world.receipt, {Settlement::Kind::ack, 1}, world.run.now.instant + 2ms, world.random);
   world.run.run(first);
+  ASSERT_EQ(result_of<Settle>(first).error().kind, Failure::Kind::unknown) << "there was time to send it";
   world.run.mishap = [](int, bool) { return Mishap::none; };
   Settle second(world.receipt, {Settlement::Kind::ack, 2}, world.deadline(), world.random);
   world.run.run(second);

@@ -89,6 +89,21 @@ Update longer_group(const Row* row, const Group& group, std::int64_t seq, WallTi
 
 // ---- Rows ----
 
+Result<void> check_names(std::string_view queue, std::string_view group) {
+  constexpr std::size_t most = 500;  // of 2,048 bytes that DynamoDB has for a key
+  for (const auto& [what, name] : {std::pair("queue", queue), std::pair("group", group)}) {
+    if (name.empty()) return fail(Code::usage, std::string("the ") + what + " has no name");
+    if (name.size() > most) {
+      return fail(Code::usage, std::string("the name of the ") + what + " has " + std::to_string(name.size()) +
+                                   " bytes: at most " + std::to_string(most));
+    }
+  }
+  if (queue.find('#') != std::string_view::npos) {
+    return fail(Code::usage, "the name of a queue has no '#': " + std::string(queue));
+  }
+  return {};
+}
+
 std::string group_key(std::string_view queue, std::string_view group) {
   return std::string(coord::queue_prefix) + std::string(queue) + "#" + std::string(group);
 }

@@ -57,6 +57,8 @@ struct Group {
 };
 /// Nothing where the row is damaged, or no group's.
 [[nodiscard]] std::optional<Group> group_in(const Row& row);
+/// Names of queues have no "#", since what comes after one is the group's; both have 1 to 500 bytes.
+[[nodiscard]] Result<void> check_names(std::string_view queue, std::string_view group);
 [[nodiscard]] std::string group_key(std::string_view queue, std::string_view group);
 [[nodiscard]] std::string message_key(std::string_view queue, std::string_view group, std::int64_t seq);
 /// The row that remembers a message's dedup_id.

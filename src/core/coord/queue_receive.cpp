@@ -47,7 +47,7 @@ std::optional<Ask> Receive::next(Now now) {
     case Step::look: {
       QueryDue query;
       query.state = ready_state(options_.queue);
-      query.before = now.wall;
+      query.before = now.wall + milliseconds(1);  // due now is due
       query.limit = look_limit;
       query.page = next_page_;
       return LookDue{std::move(query)};

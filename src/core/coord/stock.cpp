@@ -1,6 +1,7 @@
 #include "core/coord/stock.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/coord/counter.hpp"
 #include "core/coord/names.hpp"
@@ -47,6 +48,14 @@ bool is_part_of(const Basket& part, const Basket& whole) {
 
 Failure refused(std::string why) {
   return {Failure::Kind::refused, Error(Code::exhausted, std::move(why))};
+}
+
+Failure unheard_of(const std::string& id) {
+  return refused("There is no reservation " + id + ", or it is no longer remembered.");
+}
+
+Failure damaged(const std::string& key) {
+  return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + key + " is damaged.")};
 }
 
 }  // namespace
@@ -171,9 +180,9 @@ Draw::Plan Draw::plan(Now now) {
   if (was_applied()) return Reservation{options_.id, State::confirmed, options_.basket, {}, false};
 
   const Row* from = find(keys()[1]);
-  if (from == nullptr) return refused("There is no reservation " + options_.from + " to draw on.");
+  if (from == nullptr) return unheard_of(options_.from);
   std::optional<Reservation> there = reservation_in(*from);
-  if (!there) return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + from->key + " is damaged.")};
+  if (!there) return damaged(from->key);
   if (there->state != State::held) {
     return refused("The reservation " + there->id + " is " + std::string(to_string(there->state)) +
                    ": nothing can be drawn from it.");
@@ -198,6 +207,16 @@ Draw::Plan Draw::plan(Now now) {
 
 // ---- Confirm, cancel, return ----
 
+ReadReservation::ReadReservation(std::string_view id, Instant deadline, Random& random)
+    : RowProcedure(Reserve::row_key(id), deadline, random), id_(id) {}
+
+ReadReservation::Plan ReadReservation::plan(Now /*now*/) {
+  const Row* row = find(key());
+  if (row == nullptr) return unheard_of(id_);
+  if (std::optional<Reservation> there = reservation_in(*row)) return *std::move(there);
+  return damaged(key());
+}
+
 EndReservation::EndReservation(const Reservation& reservation, State into, Duration skew, Instant deadline,
                                Random& random)
     : RowProcedure(into == State::confirmed ? std::vector{Reserve::row_key(reservation.id)}
@@ -214,11 +233,11 @@ EndReservation::Plan EndReservation::plan(Now now) {
   if (row == nullptr) {
     if (was_applied())
       return Reservation{reservation_.id, into_, reservation_.basket, reservation_.expires_at, false};
-    return refused("There is no reservation " + reservation_.id + ", or it is no longer remembered.");
+    return unheard_of(reservation_.id);
   }
   std::optional<Reservation> there = reservation_in(*row);
   if (!there || !is_part_of(there->basket, reservation_.basket)) {
-    return Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + row->key + " is damaged.")};
+    return damaged(row->key);
   }
   if (there->state == into_) {
     there->was_repeat = row->text(attribute::attempt) != attempt().to_string();
@@ -249,6 +268,62 @@ EndReservation::Plan EndReservation::plan(Now now) {
     }
   }
   return updates;
+}
+
+ReturnExpired::ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random)
+    : skew_(skew), most_(most), random_(random), tries_(deadline, random) {}
+
+std::optional<Ask> ReturnExpired::next(Now now) {
+  if (result_) return std::nullopt;
+  if (returning_) {
+    if (auto ask = returning_->next(now)) return ask;
+    // Refused: somebody else has ended it. Anything else is for the next who looks.
+    if (*returning_->result()) ++returned_;
+    returning_.reset();
+  }
+  if (!found_.empty() && now.instant < deadline()) {
+    returning_.emplace(found_.back(), State::expired, skew_, deadline(), random_);
+    found_.pop_back();
+    return next(now);
+  }
+  if (has_looked_) {
+    result_ = returned_;
+    return std::nullopt;
+  }
+  if (now.instant >= deadline()) {
+    result_ = tl::unexpected(tries_.failure());
+    return std::nullopt;
+  }
+  if (now.instant < tries_.not_before()) {
+    pausing_ = true;
+    return Pause{std::min(tries_.not_before(), deadline())};
+  }
+  QueryDue query;
+  query.state = coord::reserved_state;
+  query.before = now.wall - std::chrono::ceil<milliseconds>(skew_) + milliseconds(1);  // up to then
+  query.limit = most_;
+  return LookDue{std::move(query)};
+}
+
+void ReturnExpired::on(Answer answer, Now now) {
+  if (returning_) return returning_->on(std::move(answer), now);
+  if (std::exchange(pausing_, false)) return;
+  switch (answer.outcome) {
+    case Outcome::rejected:
+      result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
+      return;
+    case Outcome::throttled:
+    case Outcome::unknown:
+      return tries_.failed(std::move(answer.error), now);
+    case Outcome::applied:
+    case Outcome::conflict:
+      break;
+  }
+  has_looked_ = true;
+  for (const Row& row : answer.rows) {
+    if (auto found = reservation_in(row)) found_.push_back(*std::move(found));
+  }
+  std::ranges::reverse(found_);
 }
 
 }  // namespace holdfast

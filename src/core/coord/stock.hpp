@@ -1,7 +1,10 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/coord/row_procedure.hpp"
 
@@ -73,6 +76,17 @@ class Draw final : public RowProcedure<Reservation> {
   const DrawOptions options_;
 };
 
+/// A reservation as it is; refused where there is none. Reads only.
+class ReadReservation final : public RowProcedure<Reservation> {
+ public:
+  ReadReservation(std::string_view id, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const std::string id_;
+};
+
 /// Ends a reservation: confirmed, cancelled, or returned because it expired. Each once, whatever is repeated; what
 /// has ended in one way is refused in another. Confirming is refused from the expiry on, by this process's clock:
 /// whoever returns it waits for the skew besides.
@@ -89,6 +103,30 @@ class EndReservation final : public RowProcedure<Reservation> {
   const Reservation reservation_;
   const Reservation::State into_;
   const Duration skew_;
+};
+
+/// Returns the goods of reservations that have expired, as the index tells them: the result is how many. At most
+/// `most`, earliest first.
+class ReturnExpired final : public Procedure {
+ public:
+  ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random);
+
+  [[nodiscard]] std::optional<Ask> next(Now now) override;
+  void on(Answer answer, Now now) override;
+  [[nodiscard]] Instant deadline() const override { return tries_.deadline(); }
+  [[nodiscard]] const std::optional<Ended<std::size_t>>& result() const { return result_; }
+
+ private:
+  const Duration skew_;
+  const std::size_t most_;
+  Random& random_;
+  Tries tries_;
+  bool has_looked_ = false;
+  bool pausing_ = false;
+  std::vector<Reservation> found_;  // the next to be returned last
+  std::optional<EndReservation> returning_;
+  std::size_t returned_ = 0;
+  std::optional<Ended<std::size_t>> result_;
 };
 
 }  // namespace holdfast
