@@ -44,6 +44,11 @@ int complain_of(const Failure& failure) {
   return code_of(failure);
 }
 
+int complain_of_start(const Error& error) {
+  complain(error.detail);
+  return static_cast<int>(error.code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
+}
+
 void add_right(CLI::App& app, RightSettings& settings, const std::string& waits_for) {
   add_duration(app, "--ttl", settings.ttl, "how long the right lasts unless it is renewed");
   add_duration(app, "--skew", settings.skew, "what the clocks of two machines may differ by", "a twentieth of --ttl");
@@ -82,6 +87,21 @@ std::vector<std::pair<std::string, std::string>> right_environment(const std::st
           {"HOLDFAST_DEADLINE_MS", std::to_string(held.row().number(attribute::expires_at))}};
 }
 
+void add_call(CLI::App& app, CallSettings& settings, const std::string& json) {
+  add_duration(app, "--store-patience", settings.store_patience, "how long to wait for a store that does not answer");
+  add_store(app, settings.store);
+  add_switch(app, "--json", settings.json, "print JSON: " + json);
+}
+
+std::string call_exit_codes(const std::string& failed) {
+  return "  0    fine\n"
+         "  69   the store cannot be reached\n"
+         "  64   asked for wrongly: the command line, a variable, the config file, an id that was used for something "
+         "else\n"
+         "  1    " +
+         failed;
+}
+
 Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std::move(session)) {
   coordinator_ =
       std::make_unique<coord::Coordinator>(runtime::host_and_process(), session_->store(), session_->loop());
@@ -105,14 +125,18 @@ Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& stor
 Result<int> coordinate(const std::string& store, Duration patience,
                        const std::function<Result<int>(Coordination&)>& action) {
   const auto here = Coordination::open(store, patience);
-  if (here) return action(**here);
-  if (here.error().code == Code::usage) return tl::unexpected<Error>(here.error());
-  complain(here.error().detail);
-  return static_cast<int>(here.error().code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
+  Result<int> done = here ? action(**here) : Result<int>(tl::unexpected<Error>(here.error()));
+  if (done || done.error().code == Code::usage) return done;
+  complain(done.error().detail);
+  return static_cast<int>(done.error().code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
 }
 
 void Coordination::wake() {
   session_->loop().stop();
+}
+
+Random& Coordination::random() {
+  return session_->loop().random();
 }
 
 std::optional<int> Coordination::run_until(const std::function<bool()>& is_done) {

@@ -28,6 +28,9 @@ enum class CoordExit : int {
 /// Tells it in one line on standard error; its exit code.
 int complain_of(const Failure& failure);
 
+/// A command that was not started: its lease had ended, or there is no such command.
+int complain_of_start(const Error& error);
+
 /// What is asked of the right to run.
 struct RightSettings {
   std::string store = "sqlite:holdfast.db";
@@ -50,6 +53,14 @@ struct CommandEnd {
   std::optional<Error> not_started;
 };
 
+/// What is asked of a single call: a store, patience, a form of output.
+struct CallSettings {
+  std::string store = "sqlite:holdfast.db";
+  Duration store_patience = std::chrono::seconds(5);
+  bool json = false;
+};
+void add_call(CLI::App& app, CallSettings& settings, const std::string& json);
+
 /// A process that coordinates: a store, a loop, and the signals that are for the command.
 class Coordination {
  public:
@@ -61,6 +72,26 @@ class Coordination {
   [[nodiscard]] std::optional<int> run_until(const std::function<bool()>& is_done);
   /// Wakes run_until().
   void wake();
+  /// Begins what calls back with a result, and waits for that: the result, or the exit code to end with where there
+  /// is none (why is told) or a signal came first.
+  template <class T>
+  [[nodiscard]] tl::expected<T, int> await(const std::function<void(std::function<void(Ended<T>)>)>& begin) {
+    std::optional<Ended<T>> ended;
+    begin([&](Ended<T> got) {
+      ended = std::move(got);
+      wake();
+    });
+    if (const auto signal = run_until([&] { return ended.has_value(); })) return tl::unexpected(128 + *signal);
+    if (!*ended) return tl::unexpected(complain_of(ended->error()));
+    return **std::move(ended);
+  }
+  /// The same for a procedure, which is made of the arguments, a deadline and a generator.
+  template <class T, class P, class... Arguments>
+  [[nodiscard]] tl::expected<T, int> carry_out(Duration patience, Arguments... arguments) {
+    auto procedure = std::make_unique<P>(std::move(arguments)..., session_->instant() + patience, random());
+    return await<T>([&](auto handler) { coordinator_->run(std::move(procedure), std::move(handler)); });
+  }
+  [[nodiscard]] Random& random();
 
   /// Runs it to its end under the lease: signals are passed on to it. `environment` is added.
   [[nodiscard]] CommandEnd run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
@@ -81,6 +112,9 @@ class Coordination {
 /// Opens it and does that. What is wrong with the store is told, with its exit code.
 [[nodiscard]] Result<int> coordinate(const std::string& store, Duration patience,
                                      const std::function<Result<int>(Coordination&)>& action);
+
+/// The exit codes of what is a single call; `failed` is what 1 means.
+[[nodiscard]] std::string call_exit_codes(const std::string& failed);
 
 /// The four variables that a command finds: HOLDFAST_TASK, _EPOCH, _ATTEMPT, _DEADLINE_MS (epoch milliseconds at
 /// which the lease ends unless it is renewed).

@@ -12,31 +12,27 @@ namespace holdfast::cli {
 namespace {
 
 struct DecideSettings {
-  std::string store = "sqlite:holdfast.db", key, value;
-  Duration store_patience = std::chrono::seconds(5);
-  bool json = false;
+  CallSettings call;
+  std::string key, value;
 };
 
 Result<int> decide(Coordination& here, const DecideSettings& settings) {
-  std::optional<Ended<Decided>> decided;
-  here.coordinator().decide(settings.key, Value(settings.value), settings.store_patience, [&](auto got) {
-    decided = std::move(got);
-    here.wake();
+  const auto decided = here.await<Decided>([&](auto handler) {
+    here.coordinator().decide(settings.key, Value(settings.value), settings.call.store_patience, std::move(handler));
   });
-  if (const auto signal = here.run_until([&] { return decided.has_value(); })) return 128 + *signal;
-  if (!*decided) return complain_of(decided->error());
-  const std::string* text = (*decided)->value.as_string();
+  if (!decided) return decided.error();
+  const std::string* text = decided->value.as_string();
   if (text == nullptr) {
     return complain_of(
         {Failure::Kind::rejected, Error(Code::corrupt, "what was decided about " + settings.key + " is no text")});
   }
   std::string out = *text;
-  if (settings.json) {
+  if (settings.call.json) {
     out = boost::json::serialize(boost::json::object{{"key", settings.key},
                                                      {"value", *text},
-                                                     {"proposer", (*decided)->proposer},
-                                                     {"decided_at_ms", (*decided)->at.time_since_epoch().count()},
-                                                     {"was_ours", (*decided)->was_ours}});
+                                                     {"proposer", decided->proposer},
+                                                     {"decided_at_ms", decided->at.time_since_epoch().count()},
+                                                     {"was_ours", decided->was_ours}});
   }
   const auto printed = print(out + "\n");
   if (!printed) return tl::unexpected<Error>(printed.error());
@@ -52,20 +48,14 @@ void add_decide(Setup setup) {
                   {.name = "decide",
                    .description = "propose a value; print the one that was proposed first, now and for ever",
                    .example = "decide paid-first order-17",
-                   .exit_codes = "  0    decided: by this call or by an earlier one\n"
-                                 "  69   the store cannot be reached\n"
-                                 "  64   the command line, a variable or the config file makes no sense\n"
-                                 "  1    something else failed"},
+                   .exit_codes = call_exit_codes("something else failed: the table is damaged")},
                   static_cast<int>(CoordExit::usage), [settings] {
-                    return coordinate(settings->store, settings->store_patience,
+                    return coordinate(settings->call.store, settings->call.store_patience,
                                       [&](Coordination& here) { return decide(here, *settings); });
                   });
   add_argument(app, "KEY", settings->key, "what is decided");
   add_argument(app, "VALUE", settings->value, "what we propose");
-  add_duration(app, "--store-patience", settings->store_patience,
-               "how long to wait for a store that does not answer");
-  add_store(app, settings->store);
-  add_switch(app, "--json", settings->json, "print a JSON object: who proposed it, when, and whether that was us");
+  add_call(app, settings->call, "who proposed it, when, and whether that was us");
 }
 
 }  // namespace holdfast::cli

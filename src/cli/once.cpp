@@ -65,7 +65,7 @@ Result<int> run_once(Coordination& here, const OnceSettings& settings, const coo
   };
   if (end.not_started) {
     give_back();
-    return tl::unexpected<Error>(*end.not_started);
+    return complain_of_start(*end.not_started);
   }
   if (end.ending.was_lost) {
     give_back();

@@ -78,17 +78,18 @@ Program::Program() {
   add_run(setup);
   add_once(setup);
   add_decide(setup);
-  CLI::App* task = root.add_subcommand("task", "list, show and release what 'run' and 'once' hold");
-  task->group("Commands");
-  task->footer("Example:\n  $ holdfast task ls");
-  const Setup task_setup{*task, chosen, usage_codes};
-  add_task_ls(task_setup);
-  add_task_show(task_setup);
-  add_task_release(task_setup);
-  CLI::App* journal = root.add_subcommand("journal", "what was accepted while the store was away");
-  journal->group("Commands");
-  journal->footer("Example:\n  $ holdfast journal reconcile --journal shop.journal");
-  add_journal({*journal, chosen, usage_codes});
+  const auto add_group = [&](const char* name, const char* description, const char* example, void (*add)(Setup)) {
+    CLI::App* group = root.add_subcommand(name, description);
+    group->group("Commands");
+    group->footer(std::string("Example:\n  $ holdfast ") + example);
+    add({*group, chosen, usage_codes});
+  };
+  add_group("counter", "add to a counter, each operation once", "counter add visits 1 --op request-17", add_counter);
+  add_group("stock", "set goods aside, confirm, cancel", "stock reserve order-17 shirt=2 hat=1 --ttl 15m", add_stock);
+  add_group("queue", "messages in strict order within their groups", "queue send mails user-7 'hello'", add_queue);
+  add_group("task", "list, show and release what 'run' and 'once' hold", "task ls", add_task);
+  add_group("journal", "what was accepted while the store was away", "journal reconcile --journal shop.journal",
+            add_journal);
 }
 
 const CLI::App& deepest(const CLI::App& root) {

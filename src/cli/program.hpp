@@ -51,9 +51,10 @@ void add_demo(Setup setup);
 void add_run(Setup setup);
 void add_once(Setup setup);
 void add_decide(Setup setup);
-void add_task_ls(Setup setup);
-void add_task_show(Setup setup);
-void add_task_release(Setup setup);
+void add_counter(Setup setup);
+void add_stock(Setup setup);
+void add_queue(Setup setup);
+void add_task(Setup setup);
 void add_journal(Setup setup);
 
 /// The paths of all commands ("conn add"), and what each prints for --help; "" is the program itself.

@@ -54,10 +54,7 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   held->release({});
   // A further signal says not to wait for the store.
   (void)here.run_until([&] { return ended.has_value(); });
-  if (end.not_started) {
-    complain(end.not_started->detail);
-    return static_cast<int>(CoordExit::failed);
-  }
+  if (end.not_started) return complain_of_start(*end.not_started);
   if (end.ending.was_lost) {
     complain("the right to " + settings.task + " was lost: the command was ended");
     return static_cast<int>(CoordExit::lost);

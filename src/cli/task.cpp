@@ -122,9 +122,7 @@ Result<void> release(const TaskSettings& settings) {
                                      " by now, and is " + view.owner + "'s: it was left alone");
 }
 
-}  // namespace
-
-void add_task_ls(Setup setup) {
+void add_ls(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
   CLI::App& app =
       add_command(setup,
@@ -137,7 +135,7 @@ void add_task_ls(Setup setup) {
   add_switch(app, "--json", settings->json, "print a JSON array");
 }
 
-void add_task_show(Setup setup) {
+void add_show(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
   CLI::App& app = add_command(setup,
                               {.name = "show",
@@ -151,7 +149,7 @@ void add_task_show(Setup setup) {
   add_switch(app, "--json", settings->json, "print a JSON object");
 }
 
-void add_task_release(Setup setup) {
+void add_release(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
   CLI::App& app =
       add_command(setup,
@@ -164,6 +162,14 @@ void add_task_release(Setup setup) {
   add_number(app, "--epoch", settings->epoch, 1, INT64_MAX, "the epoch that 'holdfast task show' tells").required();
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
   add_store(app, settings->store);
+}
+
+}  // namespace
+
+void add_task(Setup setup) {
+  add_ls(setup);
+  add_show(setup);
+  add_release(setup);
 }
 
 }  // namespace holdfast::cli

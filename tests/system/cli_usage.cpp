@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cli/program.hpp"
 #include "support/program.hpp"
 
@@ -24,7 +26,8 @@ std::vector<std::string> words(const std::string& path) {
 
 /// One that only holds others.
 bool is_group(const std::string& path) {
-  return path == "conn" || path == "task" || path == "journal";
+  static const std::set<std::string> groups{"conn", "counter", "stock", "queue", "task", "journal"};
+  return groups.contains(path);
 }
 
 TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/eventually.hpp"
+#include "support/on_dynamodb.hpp"
 #include "support/program.hpp"
 
 namespace holdfast {
@@ -294,6 +295,52 @@ TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
   EXPECT_TRUE(holder.wait(30s));
   EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr("free"));
   expect_one_line(program.run({"task", "release", "t", "--epoch", "1"}), 1, "nobody holds");
+}
+
+// ---- On DynamoDB Local ----
+
+class CoordRunOnDynamoDb : public CoordRun {
+ protected:
+  void SetUp() override { test::use_dynamodb(program); }
+};
+
+TEST_F(CoordRunOnDynamoDb, of_many_that_race_one_runs_at_a_time) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back(start("mkdir lock || touch twice; sleep 0.05; rmdir lock; echo x >>done", {"--wait", "100s"}));
+  }
+  for (auto& each : all) EXPECT_EQ(each.wait(150s), (runtime::Exit{0, 0}));
+  EXPECT_EQ(program.read("done").size(), 12U);
+  EXPECT_FALSE(std::filesystem::exists(program.file("twice")));
+  EXPECT_EQ(task().at("epoch").as_int64(), 6);
+}
+
+TEST_F(CoordRunOnDynamoDb, of_many_that_race_one_runs_and_all_tell_its_result) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 6; ++i) {
+    auto child = program.start({"once", "k", "--wait", "100s", "--", "/bin/sh", "-c",
+                                "echo ran >>runs; sleep 0.2; echo " + std::to_string(i)});
+    ASSERT_TRUE(child);
+    all.push_back(*std::move(child));
+  }
+  std::vector<std::string> told;
+  for (auto& each : all) told.push_back(each.read_line(100s).value_or("nothing"));
+  EXPECT_EQ(program.read("runs"), "ran\n");
+  EXPECT_THAT(told, testing::Each(told.front()));
+  EXPECT_NE(told.front(), "nothing");
+  EXPECT_EQ(program.run({"decide", "k", "mine"}).out, "mine\n");
+  EXPECT_EQ(program.run({"decide", "k", "yours"}).out, "mine\n");
+}
+
+TEST_F(CoordRun, a_server_that_is_not_there_is_69) {
+  for (const auto& [name, value] : test::DynamoDbServer::environment()) program.set(name, value);
+  program.set("HOLDFAST_STORE", "dynamodb://t?region=us-east-1&endpoint=http://127.0.0.1:1");
+  program.set("HOLDFAST_STORE_PATIENCE", "1s");
+  EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 69);
+  EXPECT_EQ(program.run({"once", "t", "--", "true"}).code, 69);
+  EXPECT_EQ(program.run({"decide", "t", "x"}).code, 69);
+  EXPECT_EQ(program.run({"counter", "add", "t", "1"}).code, 69);
+  EXPECT_EQ(program.run({"queue", "receive", "t"}).code, 69);
 }
 
 }  // namespace

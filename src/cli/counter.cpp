@@ -1,0 +1,90 @@
+// holdfast counter
+#include "core/coord/counter.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
+
+#include "cli/coordination.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+struct CounterSettings {
+  CallSettings call;
+  std::string key, delta, op;
+  std::optional<Duration> remember;
+  std::string floor;
+};
+
+Result<int> tell_value(const CounterSettings& settings, std::int64_t value, std::optional<bool> was_repeat) {
+  std::string out = std::to_string(value);
+  if (settings.call.json) {
+    boost::json::object object{{"key", settings.key}, {"value", value}};
+    if (was_repeat) object["was_repeat"] = *was_repeat;
+    out = boost::json::serialize(object);
+  }
+  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  return 0;
+}
+
+Result<int> add(const CounterSettings& settings) {
+  AddOptions options;
+  options.key = settings.key;
+  const auto delta = parse_number(settings.delta, INT64_MIN, INT64_MAX);
+  if (!delta) return fail(Code::usage, "DELTA: " + delta.error().detail);
+  options.delta = *delta;
+  if (!settings.floor.empty()) {
+    const auto floor = parse_number(settings.floor, INT64_MIN, INT64_MAX);
+    if (!floor) return fail(Code::usage, "--floor: " + floor.error().detail);
+    options.floor = *floor;
+  }
+  if (settings.remember) options.remember = *settings.remember;
+  return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
+    options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
+    const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
+    if (!added) return added.error();
+    return tell_value(settings, added->value, added->was_repeat);
+  });
+}
+
+Result<int> show(const CounterSettings& settings) {
+  return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
+    const auto row = here.session().get(Add::row_key(AddOptions::To::counter, settings.key));
+    if (!row) return tl::unexpected<Error>(row.error());
+    return tell_value(settings, *row ? (*row)->number(Add::number_in(AddOptions::To::counter)) : 0, std::nullopt);
+  });
+}
+
+}  // namespace
+
+void add_counter(Setup setup) {
+  const auto settings = std::make_shared<CounterSettings>();
+  const auto usage = static_cast<int>(CoordExit::usage);
+  CLI::App& adds = add_command(
+      setup,
+      {.name = "add",
+       .description = "add to a counter and print its value; with --op, once however often it is repeated",
+       .example = "counter add visits 1 --op request-17\ncounter add seats -2 --floor 0 --op order-9",
+       .exit_codes = call_exit_codes("refused: it would go below --floor; or something else failed")},
+      usage, [settings] { return add(*settings); });
+  add_argument(adds, "KEY", settings->key, "the counter; one that is not there is 0");
+  add_argument(adds, "DELTA", settings->delta, "what is added: a whole number, negative ones too");
+  add_text(adds, "--op", "ID", settings->op, "names this operation: repeated, it counts once");
+  add_text(adds, "--floor", "N", settings->floor, "refuse what would take the value below this");
+  add_duration(adds, "--remember", settings->remember, "how long --op is remembered, at least", "1d");
+  add_call(adds, settings->call, "the value, and whether the operation had been carried out before");
+  CLI::App& shows = add_command(setup,
+                                {.name = "show",
+                                 .description = "print a counter's value",
+                                 .example = "counter show visits",
+                                 .exit_codes = call_exit_codes("something else failed")},
+                                usage, [settings] { return show(*settings); });
+  add_argument(shows, "KEY", settings->key, "the counter; one that is not there is 0");
+  add_call(shows, settings->call, "key and value");
+}
+
+}  // namespace holdfast::cli

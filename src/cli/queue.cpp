@@ -1,0 +1,358 @@
+// holdfast queue
+#include "core/coord/queue.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include "cli/coordination.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "core/coord/names.hpp"
+#include "store/utf8.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+struct QueueSettings {
+  CallSettings call;
+  std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter;
+  Duration delay{};
+  Duration visibility = std::chrono::seconds(30);
+  Duration skew = std::chrono::seconds(1);
+  Duration wait{};
+  std::int64_t max = 10, poison_after = 5, count = 0;
+  bool skip = false;
+};
+using SettingsPtr = std::shared_ptr<QueueSettings>;
+
+Result<int> tell(const std::string& text) {
+  if (const auto printed = print(text); !printed) return tl::unexpected<Error>(printed.error());
+  return 0;
+}
+
+Result<int> say(const std::string& line) {
+  return tell(line + "\n");
+}
+
+Result<int> coordinate(const QueueSettings& settings, const std::function<Result<int>(Coordination&)>& action) {
+  return coordinate(settings.call.store, settings.call.store_patience, action);
+}
+
+boost::json::object json_of(const Message& message) {
+  return {{"seq", message.seq},
+          {"body", message.body},
+          {"dedup_id", message.dedup_id},
+          {"sent_at_ms", message.sent_at.time_since_epoch().count()}};
+}
+
+// ---- send ----
+
+Result<int> send(const QueueSettings& settings) {
+  if (const auto fine = check_names(settings.queue, settings.group); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  SendOptions options;
+  options.queue = settings.queue;
+  options.group = settings.group;
+  options.dedup_id = settings.dedup_id;
+  options.delay = settings.delay;
+  options.body = settings.body == "-" ? std::string{std::istreambuf_iterator<char>(std::cin), {}} : settings.body;
+  if (options.body.size() > SendOptions::body_most) {
+    return fail(Code::usage, "the message has " + std::to_string(options.body.size()) + " bytes: at most " +
+                                 std::to_string(SendOptions::body_most));
+  }
+  if (!store::is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto sent = here.carry_out<Sent, Send>(settings.call.store_patience, options);
+    if (!sent) return sent.error();
+    if (!settings.call.json) return say(std::to_string(sent->seq) + (sent->was_duplicate ? " sent before" : ""));
+    return say(
+        boost::json::serialize(boost::json::object{{"seq", sent->seq}, {"was_duplicate", sent->was_duplicate}}));
+  });
+}
+
+// ---- receive ----
+
+Result<coord::Coordinator::Poison> poison_from(const QueueSettings& settings) {
+  coord::Coordinator::Poison poison;
+  poison.parks = settings.poison != "move";
+  poison.dead_letter = settings.dead_letter;
+  if (settings.poison != "block" && settings.poison != "park" && settings.poison != "move") {
+    return fail(Code::usage, "--poison: '" + settings.poison + "' is none of block, park, move");
+  }
+  if (poison.parks != settings.dead_letter.empty()) {
+    return fail(Code::usage, "--poison move needs --dead-letter, and nothing else does");
+  }
+  if (settings.dead_letter == settings.queue) return fail(Code::usage, "--dead-letter: that is the queue itself");
+  if (!poison.parks) {
+    if (const auto fine = check_names(settings.dead_letter, "g"); !fine) return tl::unexpected<Error>(fine.error());
+  }
+  return poison;
+}
+
+Result<int> tell_batch(const QueueSettings& settings, const Batch& batch, Duration left) {
+  if (settings.call.json) {
+    boost::json::array messages;
+    for (const Message& each : batch.messages) messages.push_back(json_of(each));
+    const auto left_ms = std::chrono::floor<std::chrono::milliseconds>(left).count();
+    return say(boost::json::serialize(boost::json::object{{"receipt", batch.receipt.to_string()},
+                                                          {"group", batch.receipt.group},
+                                                          {"receives", batch.receives},
+                                                          {"left_ms", left_ms},
+                                                          {"messages", std::move(messages)}}));
+  }
+  std::string out = "receipt " + one_line(batch.receipt.to_string()) + "\n";
+  for (const Message& each : batch.messages) out += std::to_string(each.seq) + " " + one_line(each.body) + "\n";
+  return tell(out);
+}
+
+Result<int> receive(const QueueSettings& settings) {
+  if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
+  const auto poison = poison_from(settings);
+  if (!poison) return tl::unexpected<Error>(poison.error());
+  ReceiveOptions options;
+  options.queue = settings.queue;
+  options.max = static_cast<std::size_t>(settings.max);
+  options.visibility = settings.visibility;
+  options.skew = settings.skew;
+  if (settings.poison != "block") options.receives_most = settings.poison_after;
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto batch = here.await<std::optional<Batch>>([&](auto handler) {
+      here.coordinator().receive(options, *poison, settings.wait, settings.call.store_patience, std::move(handler));
+    });
+    if (!batch) return batch.error();
+    if (*batch) return tell_batch(settings, **batch, (*batch)->until - here.session().instant());
+    complain("nothing is due in " + settings.queue);
+    return static_cast<int>(CoordExit::busy);
+  });
+}
+
+// ---- What a consumer says ----
+
+Result<int> settle(const QueueSettings& settings, Settlement settlement) {
+  const auto receipt = Receipt::from_string(settings.receipt);
+  if (!receipt) return fail(Code::usage, "RECEIPT: this is none that 'holdfast queue receive' has printed");
+  if (settlement.kind == Settlement::Kind::ack && settlement.count == 0) {
+    settlement.count = receipt->last - receipt->first + 1;
+  }
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto settled = here.carry_out<Settled, Settle>(settings.call.store_patience, *receipt, settlement);
+    if (!settled) return settled.error();
+    if (!settings.call.json) return say(std::to_string(settled->left) + " left");
+    return say(boost::json::serialize(boost::json::object{{"left", settled->left}}));
+  });
+}
+
+Result<int> ack(const QueueSettings& settings) {
+  return settle(settings, {.kind = Settlement::Kind::ack, .count = settings.count});
+}
+Result<int> nack(const QueueSettings& settings) {
+  return settle(settings, {.kind = Settlement::Kind::nack, .delay = settings.delay});
+}
+Result<int> extend(const QueueSettings& settings) {
+  return settle(settings, {.kind = Settlement::Kind::extend, .visibility = settings.visibility});
+}
+Result<int> park(const QueueSettings& settings) {
+  return settle(settings, {.kind = Settlement::Kind::park, .reason = settings.reason});
+}
+
+Result<int> redrive(const QueueSettings& settings) {
+  if (const auto fine = check_names(settings.queue, settings.group); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto settled =
+        here.carry_out<Settled, Redrive>(settings.call.store_patience, settings.queue, settings.group, settings.skip);
+    if (!settled) return settled.error();
+    if (!settings.call.json) return say(std::to_string(settled->left) + " left");
+    return say(boost::json::serialize(boost::json::object{{"left", settled->left}}));
+  });
+}
+
+// ---- For people ----
+
+Result<int> peek(const QueueSettings& settings) {
+  if (const auto fine = check_names(settings.queue, settings.group); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto row = here.session().get(group_key(settings.queue, settings.group));
+    if (!row) return tl::unexpected<Error>(row.error());
+    const std::optional<Group> group = *row ? group_in(**row) : std::nullopt;
+    if (!group) return fail(Code::not_found, settings.queue + " has no group " + settings.group);
+    boost::json::array array;
+    Table table({{"SEQ", Table::Align::right}, {"BODY"}});
+    for (std::int64_t seq = group->head; seq <= std::min(group->tail, group->head + settings.max - 1); ++seq) {
+      const auto found = here.session().get(message_key(settings.queue, settings.group, seq));
+      if (!found) return tl::unexpected<Error>(found.error());
+      const std::optional<Message> message = *found ? message_in(**found) : std::nullopt;
+      if (!message) continue;  // past its retention
+      array.push_back(json_of(*message));
+      table.add({std::to_string(message->seq), one_line(message->body)});
+    }
+    return settings.call.json ? say(boost::json::serialize(array)) : tell(table.render());
+  });
+}
+
+Result<int> stats(const QueueSettings& settings) {
+  if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    std::vector<Group> groups;
+    for (const std::string& state : {ready_state(settings.queue), parked_state(settings.queue)}) {
+      const auto rows = here.session().all(state);
+      if (!rows) return tl::unexpected<Error>(rows.error());
+      for (const Row& row : *rows) {
+        if (auto group = group_in(row)) groups.push_back(*std::move(group));
+      }
+    }
+    std::ranges::sort(groups, {}, &Group::group);
+    const WallTime now = here.session().wall();
+    boost::json::array array;
+    Table table(
+        {{"GROUP"}, {"MESSAGES", Table::Align::right}, {"STATE"}, {"RECEIVES", Table::Align::right}, {"WHY"}});
+    for (const Group& each : groups) {
+      const std::string state = each.state == Group::State::parked      ? "parked"
+                                : !each.owner.empty() && each.due > now ? "leased"
+                                : each.due > now                        ? "delayed"
+                                                                        : "due";
+      array.push_back(boost::json::object{{"group", each.group},
+                                          {"messages", each.size()},
+                                          {"state", state},
+                                          {"receives", each.receives},
+                                          {"parked_because", each.parked_because}});
+      table.add({one_line(each.group), std::to_string(each.size()), state, std::to_string(each.receives),
+                 one_line(each.parked_because)});
+    }
+    return settings.call.json ? say(boost::json::serialize(array)) : tell(table.render());
+  });
+}
+
+// ---- Setting up ----
+
+CLI::App& add_one(Setup setup, const SettingsPtr& settings, CommandText text, const std::string& failed,
+                  Result<int> (*action)(const QueueSettings&)) {
+  text.exit_codes = call_exit_codes(failed);
+  if (action == receive) text.exit_codes += "\n  75   nothing is due: trying again later can help";
+  return add_command(setup, text, static_cast<int>(CoordExit::usage),
+                     [settings, action] { return action(*settings); });
+}
+
+void add_send(Setup setup, const SettingsPtr& settings) {
+  CLI::App& app = add_one(setup, settings,
+                          {.name = "send",
+                           .description = "add a message to the end of a group",
+                           .example = "queue send mails user-7 'hello' --dedup-id request-17\n"
+                                      "queue send mails user-7 - <letter.txt"},
+                          "something else failed", send);
+  add_argument(app, "QUEUE", settings->queue, "the queue");
+  add_argument(app, "GROUP", settings->group,
+               "messages of one group are received in their order, one batch at a time");
+  add_argument(app, "BODY", settings->body, "the message, in UTF-8; - reads it from standard input");
+  add_text(app, "--dedup-id", "ID", settings->dedup_id,
+           "sent again with the same id within 10 minutes: nothing happens");
+  add_duration(app, "--delay", settings->delay, "not given out earlier, nor what comes after it in its group");
+  add_call(app, settings->call, "its number in the group, and whether it had been sent before");
+}
+
+void add_receive(Setup setup, const SettingsPtr& settings) {
+  CLI::App& app = add_one(setup, settings,
+                          {.name = "receive",
+                           .description = "lease a group that is due, print the first of its messages and a receipt",
+                           .example = "queue receive mails --wait 20s --json\n"
+                                      "queue receive mails --poison move --poison-after 3 --dead-letter mails-dead"},
+                          "something else failed", receive);
+  add_argument(app, "QUEUE", settings->queue, "the queue");
+  add_number(app, "--max", settings->max, 1, 100, "how many messages, at most");
+  add_duration(app, "--visibility", settings->visibility, "the group is ours for so long");
+  add_duration(app, "--skew", settings->skew, "what the clocks of two machines may differ by");
+  add_duration(app, "--wait", settings->wait, "how long to wait for something that is due");
+  add_text(app, "--poison", "POLICY", settings->poison,
+           "a message received too often: block (give it out again and again), park its group, or move it away");
+  add_number(app, "--poison-after", settings->poison_after, 1, 1'000'000, "how often is often enough");
+  add_text(app, "--dead-letter", "QUEUE", settings->dead_letter, "where --poison move puts it");
+  add_call(app, settings->call, "receipt, group, messages");
+}
+
+void add_settlement(
+    Setup setup, const SettingsPtr& settings, CommandText text, Result<int> (*action)(const QueueSettings&),
+    const std::function<void(CLI::App&)>& options = [](CLI::App&) {}) {
+  CLI::App& app = add_one(setup, settings, std::move(text), "refused: the receipt's lease is over", action);
+  add_argument(app, "RECEIPT", settings->receipt, "as 'holdfast queue receive' printed it");
+  options(app);
+  add_call(app, settings->call, "how many messages are left in the group");
+}
+
+void add_settlements(Setup setup, const SettingsPtr& settings) {
+  add_settlement(setup, settings,
+                 {.name = "ack",
+                  .description = "done with all of the batch, or with the first of it",
+                  .example = "queue ack \"$receipt\""},
+                 ack, [&](CLI::App& app) {
+                   add_number(app, "--count", settings->count, 0, 100, "only the first so many; 0: all of the batch");
+                 });
+  add_settlement(setup, settings,
+                 {.name = "nack",
+                  .description = "give the group back, to be received again",
+                  .example = "queue nack \"$receipt\" --delay 1m"},
+                 nack, [&](CLI::App& app) {
+                   add_duration(app, "--delay", settings->delay, "the group waits for so long; others do not");
+                 });
+  add_settlement(setup, settings,
+                 {.name = "extend",
+                  .description = "keep the group for longer",
+                  .example = "queue extend \"$receipt\" --visibility 1m"},
+                 extend, [&](CLI::App& app) {
+                   add_duration(app, "--visibility", settings->visibility,
+                                "from now on, the group is ours for so long");
+                 });
+  add_settlement(setup, settings,
+                 {.name = "park",
+                  .description = "set the group aside, with all that is in it, until 'queue redrive'",
+                  .example = "queue park \"$receipt\" --reason 'unknown customer'"},
+                 park, [&](CLI::App& app) { add_text(app, "--reason", "TEXT", settings->reason, "for people"); });
+}
+
+void add_rest(Setup setup, const SettingsPtr& settings) {
+  CLI::App& redrives = add_one(
+      setup, settings,
+      {.name = "redrive", .description = "let a parked group go on", .example = "queue redrive mails user-7 --skip"},
+      "refused: it is not parked; or something else failed", redrive);
+  add_argument(redrives, "QUEUE", settings->queue, "the queue");
+  add_argument(redrives, "GROUP", settings->group, "the group");
+  add_switch(redrives, "--skip", settings->skip, "without its first message");
+  add_call(redrives, settings->call, "how many messages are in the group");
+  CLI::App& peeks = add_one(setup, settings,
+                            {.name = "peek",
+                             .description = "print what is first in a group; it is not received by that",
+                             .example = "queue peek mails user-7"},
+                            "there is no such group; or something else failed", peek);
+  add_argument(peeks, "QUEUE", settings->queue, "the queue");
+  add_argument(peeks, "GROUP", settings->group, "the group");
+  add_number(peeks, "--max", settings->max, 1, 100, "how many messages, at most");
+  add_call(peeks, settings->call, "an array of messages");
+  CLI::App& tells = add_one(setup, settings,
+                            {.name = "stats",
+                             .description = "the groups that have messages, and what they are waiting for",
+                             .example = "queue stats mails"},
+                            "something else failed", stats);
+  add_argument(tells, "QUEUE", settings->queue, "the queue");
+  add_call(tells, settings->call, "an array of groups");
+}
+
+}  // namespace
+
+void add_queue(Setup setup) {
+  const auto settings = std::make_shared<QueueSettings>();
+  add_send(setup, settings);
+  add_receive(setup, settings);
+  add_settlements(setup, settings);
+  add_rest(setup, settings);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,219 @@
+// holdfast stock
+#include "core/coord/stock.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
+
+#include "cli/coordination.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "core/coord/counter.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+struct StockSettings {
+  CallSettings call;
+  std::string id, sku, count, op;
+  std::vector<std::string> items;
+  Duration ttl = std::chrono::minutes(15);
+  Duration remember = std::chrono::hours(24 * 7);
+  Duration skew = std::chrono::seconds(1);
+};
+using SettingsPtr = std::shared_ptr<StockSettings>;
+
+Result<Basket> basket_from(const std::vector<std::string>& items) {
+  Basket basket;
+  for (const std::string& each : items) {
+    const std::size_t at = each.rfind('=');
+    if (at == std::string::npos || at == 0) return fail(Code::usage, "'" + each + "' is not SKU=COUNT");
+    const auto count = parse_number(std::string_view(each).substr(at + 1), 1, INT64_MAX);
+    if (!count) return fail(Code::usage, each + ": " + count.error().detail);
+    if (!basket.emplace(each.substr(0, at), *count).second) {
+      return fail(Code::usage, each.substr(0, at) + " is given more than once");
+    }
+  }
+  if (basket.size() > 99) return fail(Code::usage, "at most 99 SKUs fit into one reservation");
+  return basket;
+}
+
+Result<int> tell_reservation(const StockSettings& settings, const Reservation& reservation) {
+  std::string out = reservation.id + " " + std::string(to_string(reservation.state));
+  if (settings.call.json) {
+    boost::json::object items;
+    for (const auto& [sku, count] : reservation.basket) items[sku] = count;
+    out = boost::json::serialize(
+        boost::json::object{{"id", reservation.id},
+                            {"state", to_string(reservation.state)},
+                            {"items", std::move(items)},
+                            {"expires_at_ms", reservation.expires_at.time_since_epoch().count()},
+                            {"was_repeat", reservation.was_repeat}});
+  }
+  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  return 0;
+}
+
+Result<int> coordinate(const StockSettings& settings, const std::function<Result<int>(Coordination&)>& action) {
+  return coordinate(settings.call.store, settings.call.store_patience, action);
+}
+
+Result<int> tell_available(const StockSettings& settings, std::int64_t available) {
+  std::string out = std::to_string(available);
+  if (settings.call.json) {
+    out = boost::json::serialize(boost::json::object{{"sku", settings.sku}, {"available", available}});
+  }
+  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  return 0;
+}
+
+Result<int> add(const StockSettings& settings) {
+  const auto delta = parse_number(settings.count, INT64_MIN, INT64_MAX);
+  if (!delta) return fail(Code::usage, "COUNT: " + delta.error().detail);
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    AddOptions options;
+    options.key = settings.sku;
+    options.delta = *delta;
+    options.floor = 0;
+    options.to = AddOptions::To::stock;
+    options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
+    const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
+    if (!added) return added.error();
+    return tell_available(settings, added->value);
+  });
+}
+
+Result<int> show(const StockSettings& settings) {
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto row = here.session().get(Add::row_key(AddOptions::To::stock, settings.sku));
+    if (!row) return tl::unexpected<Error>(row.error());
+    return tell_available(settings, *row ? (*row)->number(Add::number_in(AddOptions::To::stock)) : 0);
+  });
+}
+
+Result<int> reserve(const StockSettings& settings) {
+  auto basket = basket_from(settings.items);
+  if (!basket) return tl::unexpected<Error>(basket.error());
+  if (settings.id.empty()) return fail(Code::usage, "ID has no value");
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto reserved = here.await<Reservation>([&](auto handler) {
+      here.coordinator().reserve({settings.id, *basket, settings.ttl, settings.remember}, settings.skew,
+                                 settings.call.store_patience, std::move(handler));
+    });
+    if (!reserved) return reserved.error();
+    return tell_reservation(settings, *reserved);
+  });
+}
+
+Result<int> end(const StockSettings& settings, Reservation::State into) {
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto ended = here.await<Reservation>([&](auto handler) {
+      here.coordinator().end_reservation(settings.id, into, settings.skew, settings.call.store_patience,
+                                         std::move(handler));
+    });
+    if (!ended) return ended.error();
+    return tell_reservation(settings, *ended);
+  });
+}
+
+Result<int> reservation(const StockSettings& settings) {
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto there = here.carry_out<Reservation, ReadReservation>(settings.call.store_patience, settings.id);
+    if (!there) return there.error();
+    return tell_reservation(settings, *there);
+  });
+}
+
+Result<int> sweep(const StockSettings& settings) {
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    constexpr std::size_t at_once = 100;
+    std::size_t all = 0;
+    for (std::size_t latest = at_once; latest == at_once; all += latest) {
+      const auto returned = here.carry_out<std::size_t, ReturnExpired>(settings.call.store_patience, settings.skew,
+                                                                       std::size_t{at_once});
+      if (!returned) return returned.error();
+      latest = *returned;
+    }
+    const std::string out = settings.call.json ? boost::json::serialize(boost::json::object{{"returned", all}})
+                                               : "returned " + std::to_string(all);
+    if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+    return 0;
+  });
+}
+
+CLI::App& add_one(Setup setup, CommandText text, const std::string& failed, const SettingsPtr& settings,
+                  Result<int> (*action)(const StockSettings&)) {
+  text.exit_codes = call_exit_codes(failed);
+  return add_command(setup, text, static_cast<int>(CoordExit::usage),
+                     [settings, action] { return action(*settings); });
+}
+
+void add_end(Setup setup, const SettingsPtr& settings, CommandText text,
+             Result<int> (*action)(const StockSettings&)) {
+  CLI::App& app =
+      add_one(setup, std::move(text), "refused: it has ended in another way, or there is none", settings, action);
+  add_argument(app, "ID", settings->id, "the reservation");
+  add_call(app, settings->call, "the reservation");
+}
+
+void add_skew(CLI::App& app, StockSettings& settings) {
+  add_duration(app, "--skew", settings.skew, "what the clocks of two machines may differ by");
+}
+
+}  // namespace
+
+void add_stock(Setup setup) {
+  const auto settings = std::make_shared<StockSettings>();
+  CLI::App& adds =
+      add_one(setup,
+              {.name = "add",
+               .description = "put goods in, or take them out; with --op, once however often it is repeated",
+               .example = "stock add shirt 100 --op delivery-7\nstock add shirt -3 --op broken-2"},
+              "refused: there are not so many; or something else failed", settings, add);
+  add_argument(adds, "SKU", settings->sku, "the article");
+  add_argument(adds, "COUNT", settings->count, "how many: a whole number, negative to take out");
+  add_text(adds, "--op", "ID", settings->op, "names this operation: repeated, it counts once");
+  add_call(adds, settings->call, "how many are available");
+
+  CLI::App& shows = add_one(setup,
+                            {.name = "show",
+                             .description = "how many are available: neither sold nor set aside",
+                             .example = "stock show shirt"},
+                            "something else failed", settings, show);
+  add_argument(shows, "SKU", settings->sku, "the article");
+  add_call(shows, settings->call, "how many are available");
+
+  CLI::App& reserves =
+      add_one(setup,
+              {.name = "reserve",
+               .description = "set goods aside, all or none, until they are confirmed, cancelled or expire",
+               .example = "stock reserve order-17 shirt=2 hat=1 --ttl 15m"},
+              "refused: of something there are too few; or something else failed", settings, reserve);
+  add_argument(reserves, "ID", settings->id, "names the reservation: repeated, it is made once");
+  add_arguments(reserves, "SKU=COUNT", settings->items, "what, and how many").required();
+  add_duration(reserves, "--ttl", settings->ttl, "goods that are not confirmed by then come back");
+  add_duration(reserves, "--remember", settings->remember, "how long ID is known after that, at least");
+  add_skew(reserves, *settings);
+  add_call(reserves, settings->call, "the reservation");
+
+  add_end(setup, settings,
+          {.name = "confirm", .description = "the goods are gone for good", .example = "stock confirm order-17"},
+          [](const StockSettings& all) { return end(all, Reservation::State::confirmed); });
+  add_end(setup, settings,
+          {.name = "cancel", .description = "the goods come back", .example = "stock cancel order-17"},
+          [](const StockSettings& all) { return end(all, Reservation::State::cancelled); });
+  add_end(setup, settings,
+          {.name = "reservation", .description = "what became of one", .example = "stock reservation order-17"},
+          reservation);
+  CLI::App& sweeps =
+      add_one(setup,
+              {.name = "sweep",
+               .description = "bring back what has expired; 'reserve' does so where it finds too little",
+               .example = "stock sweep"},
+              "something else failed", settings, sweep);
+  add_skew(sweeps, *settings);
+  add_call(sweeps, settings->call, "how many reservations were ended");
+}
+
+}  // namespace holdfast::cli
