@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -109,6 +110,15 @@ TEST(RecordedHistory, what_cannot_be_read_is_told_with_its_line) {
     EXPECT_THAT(found.error().detail, HasSubstr(words)) << line;
     EXPECT_THAT(found.error().detail, HasSubstr("line 2: "));
   }
+}
+
+TEST(RecordedHistory, what_is_empty_or_cannot_be_read_to_its_end_is_not_good) {
+  EXPECT_FALSE(read(""));
+  EXPECT_FALSE(read("\n\n"));
+  std::ifstream folder("/");
+  const auto found = read_recorded(folder);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(Code::unavailable, found.error().code);
 }
 
 TEST(RecordedHistory, each_check_looks_at_what_there_is_for_it) {

@@ -352,8 +352,10 @@ std::string to_line(const Dequeued& dequeued) {
 Result<Recorded> read_recorded(std::istream& in) {
   Recorded recorded;
   std::string line;
+  bool any = false;
   for (std::size_t count = 1; std::getline(in, line); ++count) {
     if (line.empty()) continue;
+    any = true;
     const std::string where = "line " + std::to_string(count) + ": ";
     const auto value = store::value_from_json(line);
     if (!value) return fail(Code::corrupt, where + value.error().detail);
@@ -363,6 +365,9 @@ Result<Recorded> read_recorded(std::istream& in) {
       return fail(Code::corrupt, where + malformed.why);
     }
   }
+  // A folder, or a disk that fails: what was not read must not pass for good.
+  if (in.bad()) return fail(Code::unavailable, "it cannot be read to its end");
+  if (!any) return fail(Code::corrupt, "nothing is recorded in it");
   return recorded;
 }
 

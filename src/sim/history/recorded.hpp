@@ -41,7 +41,7 @@ struct Recorded {
 [[nodiscard]] std::string to_line(const Dequeued& dequeued);
 
 /// Reads such lines, in any order and mixture; empty ones are skipped. Code::corrupt names the line and what is wrong
-/// with it: nothing is left out silently.
+/// with it: nothing is left out silently. An empty file is corrupt as well: there is nothing to be good about.
 [[nodiscard]] Result<Recorded> read_recorded(std::istream& in);
 
 struct NamedVerdict {
