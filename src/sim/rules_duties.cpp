@@ -104,7 +104,9 @@ void Rules::answered_duties(std::int16_t process, std::int32_t connection, const
     // What a claim was told may make another one worth a try, and so may what it was told the last time.
     std::string holder = reply.value ? epoch_and_owner(*reply.value) : std::string();
     written.struck.reset();
-    if (written.told.empty() || written.told == holder) written.struck = lease_seen(update, intent);
+    // Who stood still had given the claim up by then.
+    const bool heard = !stood_still(this->process(process), written.first_asked);
+    if (heard && (written.told.empty() || written.told == holder)) written.struck = lease_seen(update, intent);
     written.told = std::move(holder);
     written.struck_at = own_time(process);
   }
