@@ -50,12 +50,16 @@ TEST(CliHelp, every_command_has_it_with_an_example_and_the_exit_codes) {
 }
 
 TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
-  EXPECT_THAT(cli::command_paths(),
-              testing::UnorderedElementsAre(
-                  "", "init", "doctor", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop",
-                  "conn rm", "conn release", "conn import", "worker", "serve", "cost", "feed", "demo", "run", "once", "decide",
-                  "task", "task ls", "task show", "task release", "journal", "journal ls", "journal reconcile",
-                  "journal set-aside", "journal give-back", "journal sell"));
+  EXPECT_THAT(
+      cli::command_paths(),
+      testing::UnorderedElementsAre(
+          "", "init", "doctor", "conn", "conn add", "conn ls", "conn show", "conn start", "conn stop", "conn rm",
+          "conn release", "conn import", "worker", "serve", "cost", "feed", "demo", "run", "once", "decide",
+          "counter", "counter add", "counter show", "stock", "stock add", "stock show", "stock reserve",
+          "stock confirm", "stock cancel", "stock reservation", "stock sweep", "queue", "queue send", "queue receive",
+          "queue ack", "queue nack", "queue extend", "queue park", "queue redrive", "queue peek", "queue stats",
+          "task", "task ls", "task show", "task release", "journal", "journal ls", "journal reconcile",
+          "journal set-aside", "journal give-back", "journal sell"));
 }
 
 TEST(CliHelp, without_a_command_it_says_what_there_is) {

@@ -28,8 +28,9 @@ std::unique_ptr<Procedure> operation_of(const Intent& intent, Now now, Instant d
                                     random);
   }
   if (const auto* add = std::get_if<AddWish>(&intent.wish)) {
-    return std::make_unique<Add>(AddOptions{add->key, add->delta, intent.ticket, add->floor, intent_remembered},
-                                 deadline, random);
+    return std::make_unique<Add>(
+        AddOptions{add->key, add->delta, intent.ticket, add->floor, AddOptions::To::counter, intent_remembered},
+        deadline, random);
   }
   if (const auto* draw = std::get_if<DrawWish>(&intent.wish)) {
     return std::make_unique<Draw>(DrawOptions{intent.ticket, draw->quota, draw->basket, intent_remembered}, deadline,
@@ -131,7 +132,8 @@ Verdict Replay::verdict(const Merge& merge) const {
 }
 
 std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket) {
-  if (const auto* add = std::get_if<AddWish>(&wish)) return operation_key(Add::row_key(AddOptions::To::counter, add->key), ticket);
+  if (const auto* add = std::get_if<AddWish>(&wish))
+    return operation_key(Add::row_key(AddOptions::To::counter, add->key), ticket);
   if (std::holds_alternative<DrawWish>(wish)) return Reserve::row_key(ticket);
   if (const auto* send = std::get_if<SendWish>(&wish)) return dedup_key(send->queue, ticket);
   return std::nullopt;
