@@ -334,7 +334,7 @@ TEST_F(CoordRunOnDynamoDb, of_many_that_race_one_runs_and_all_tell_its_result) {
 
 TEST_F(CoordRun, a_server_that_is_not_there_is_69) {
   for (const auto& [name, value] : test::DynamoDbServer::environment()) program.set(name, value);
-  program.set("HOLDFAST_STORE", "dynamodb://t?region=us-east-1&endpoint=http://127.0.0.1:1");
+  program.set("HOLDFAST_STORE", "dynamodb://tasks?region=us-east-1&endpoint=http://127.0.0.1:1");
   program.set("HOLDFAST_STORE_PATIENCE", "1s");
   EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 69);
   EXPECT_EQ(program.run({"once", "t", "--", "true"}).code, 69);

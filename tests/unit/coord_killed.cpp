@@ -202,7 +202,10 @@ void expect_settled(const test::TemporaryFolder& folder) {
   ASSERT_TRUE(journal);
   const auto all = (*journal)->list(Journal::Which::all, 0, 100);
   ASSERT_TRUE(all);
-  EXPECT_EQ(all->size(), 7U);
+  // Whoever was killed when the addition had arrived and was not yet in the journal is told by the store, when he asks
+  // again, that it is committed: then there is no ticket for it.
+  const bool was_provisional = (*journal)->find("add").value().has_value();
+  EXPECT_EQ(all->size(), was_provisional ? 7U : 6U);
   for (const Intent& intent : *all) {
     const bool rejected = intent.ticket == "decide" || intent.ticket == "too-much";
     EXPECT_EQ(intent.state, rejected ? Intent::State::rejected : Intent::State::confirmed) << intent.ticket;
