@@ -231,7 +231,7 @@ TEST_F(CoordRun, a_duplicate_waits_for_the_result_of_the_first) {
 }
 
 TEST_F(CoordRun, f22_one_that_was_abandoned_is_run_again_or_held_for_a_person) {
-  auto dies = program.start({"once", "k", "--ttl", "1s", "--", "/bin/sh", "-c", "touch held; sleep 100"});
+  auto dies = program.start({"once", "k", "--ttl", "1s", "--", "/bin/sh", "-c", "touch held; exec sleep 100"});
   ASSERT_TRUE(dies);
   ASSERT_TRUE(appears("held"));
   dies->kill(SIGKILL);
