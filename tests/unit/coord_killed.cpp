@@ -202,8 +202,8 @@ void expect_settled(const test::TemporaryFolder& folder) {
   ASSERT_TRUE(journal);
   const auto all = (*journal)->list(Journal::Which::all, 0, 100);
   ASSERT_TRUE(all);
-  // Whoever was killed when the addition had arrived and was not yet in the journal is told by the store, when he asks
-  // again, that it is committed: then there is no ticket for it.
+  // Whoever was killed when the addition had arrived and was not yet in the journal is told by the store, when he
+  // asks again, that it is committed: then there is no ticket for it.
   const bool was_provisional = (*journal)->find("add").value().has_value();
   EXPECT_EQ(all->size(), was_provisional ? 7U : 6U);
   for (const Intent& intent : *all) {
