@@ -411,14 +411,13 @@ Value::Map shown_options(const Row& row) {
   if (options == nullptr || options->as_map() == nullptr) return {};
   Value::Map shown;
   for (const auto& [name, value] : *options->as_map()) {
-    if (!worker::StreamOptions::is_option(name)) {
-      shown.emplace(name, hidden);
-    } else if (name != "headers") {
-      shown.emplace(name, value);
-    } else if (const auto* headers = value.as_map(); headers == nullptr) {
+    const bool is_headers = name == "headers";
+    if (is_headers && value.as_map() != nullptr) {
+      shown.emplace(name, shown_headers(*value.as_map()));
+    } else if (is_headers || !worker::StreamOptions::is_option(name)) {
       shown.emplace(name, hidden);
     } else {
-      shown.emplace(name, shown_headers(*headers));
+      shown.emplace(name, value);
     }
   }
   return shown;
