@@ -19,7 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using store::Connection;
-using store::InUse;
 using store::Sql;
 using store::Statement;
 
