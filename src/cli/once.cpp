@@ -1,8 +1,5 @@
-#include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
+#include <array>
 #include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "cli/coordination.hpp"
@@ -39,9 +36,15 @@ Result<OnceOptions::Abandoned> abandoned_from(const std::string& text) {
 }
 
 Result<std::string> content_of(const std::string& path) {
+  constexpr std::size_t most = 64 << 20;  // a device may have no end
   std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) return fail(Code::not_found, "cannot read " + path);
+  std::string content;
+  std::array<char, 65536> piece{};
+  while (file.read(piece.data(), piece.size()), file.gcount() > 0) {
+    content.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+    if (content.size() > most) return fail(Code::usage, "--input: " + path + " has more than 64 MiB");
+  }
+  if (!file.is_open() || file.bad()) return fail(Code::usage, "--input: cannot read " + path);
   return content;
 }
 
@@ -59,35 +62,37 @@ Result<int> run_once(Coordination& here, const OnceSettings& settings, const coo
   command.output = runtime::SpawnOptions::Output::file;
   command.output_file = output->path();
   const CommandEnd end = here.run_command(turn.held, std::move(command), options, on_lost);
-  const auto give_back = [&] {
-    turn.held->release({});
+  const auto give_back = [&](bool has_begun) {
+    // Who cannot say how far the command came leaves that to whoever is next, and to his --abandoned (F22).
+    has_begun ? turn.held->leave() : turn.held->release({});
     (void)here.run_until([&] { return finished.has_value(); });
   };
   if (end.not_started) {
-    give_back();
+    give_back(false);
     return complain_of_start(*end.not_started);
   }
   if (end.ending.was_lost) {
-    give_back();
+    give_back(true);
     complain("the right to " + settings.key + " was lost: the command was ended");
     return static_cast<int>(CoordExit::lost);
   }
   auto printed = output->content();
   if (!printed) {
-    give_back();
+    give_back(true);
     return tl::unexpected<Error>(printed.error());
   }
   const OnceRecord record{end.ending.exit.code, *std::move(printed)};
   const bool is_result = record.exit_code == 0 || (settings.record_failures && end.ending.exit.signal == 0);
   if (!is_result) {
-    give_back();  // not done: the next caller runs it
+    // An exit code says that it is not done, so that the next caller runs it; a signal says nothing.
+    give_back(end.ending.exit.signal != 0);
     if (const auto told = print(record.output); !told) return tl::unexpected<Error>(told.error());
     return record.exit_code;
   }
   const auto fits = here.coordinator().finish(
       turn, {record.exit_code == 0, to_content(record), here.session().wall()}, settings.retention);
   if (!fits) {
-    give_back();
+    give_back(true);
     complain(fits.error().detail);
     return static_cast<int>(fits.error().code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
   }

@@ -26,26 +26,17 @@ const Ended<Sent>& result_in(const Replay& replay) {
   return *replay.sent();
 }
 
-}  // namespace
-
-Available::Available(Journal& journal, Store& store, Loop& loop, AvailableOptions options)
-    : journal_(journal),
-      loop_(loop),
-      options_(std::move(options)),
-      runner_(store, loop),
-      reconciler_(journal, store, loop) {}
-
-Intent Available::draft_of(Wish wish, std::string ticket) {
+Intent draft_of(Wish wish, std::string ticket, const AvailableOptions& options, Now now, Random& random) {
   Intent draft;
-  draft.ticket = ticket.empty() ? loop_.random().attempt().to_string() : std::move(ticket);
+  draft.ticket = ticket.empty() ? random.attempt().to_string() : std::move(ticket);
   draft.wish = std::move(wish);
-  draft.accepted_at = loop_.wall();
-  draft.expires_at = draft.accepted_at + whole(options_.max_age);
+  draft.accepted_at = now.wall;
+  draft.expires_at = draft.accepted_at + whole(options.max_age);
   return draft;
 }
 
-Ended<Provisional> Available::append(Intent draft) {
-  auto appended = journal_.append(std::move(draft), {options_.max_provisional, options_.max_age}, loop_.wall());
+Ended<Provisional> append(Journal& journal, Intent draft, const AvailableOptions& options, Now now) {
+  auto appended = journal.append(std::move(draft), {options.max_provisional, options.max_age}, now.wall);
   if (!appended) return tl::unexpected(std::move(appended.error()));
   const Intent& intent = appended->intent;
   if (intent.state == Intent::State::rejected) {
@@ -56,11 +47,26 @@ Ended<Provisional> Available::append(Intent draft) {
   return Provisional{intent.ticket, intent.expires_at, intent.wish, appended->was_there};
 }
 
+}  // namespace
+
+Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket, const AvailableOptions& options, Now now,
+                        Random& random) {
+  return append(journal, draft_of(DrawWish{std::move(basket), {}}, std::move(ticket), options, now, random), options,
+                now);
+}
+
+Available::Available(Journal& journal, Store& store, Loop& loop, AvailableOptions options)
+    : journal_(journal),
+      loop_(loop),
+      options_(std::move(options)),
+      runner_(store, loop),
+      reconciler_(journal, store, loop) {}
+
 // ---- Store first, then the journal ----
 
 template <class T>
 void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
-  Intent draft = draft_of(std::move(wish), std::move(ticket));
+  Intent draft = draft_of(std::move(wish), std::move(ticket), options_, loop_.now(), loop_.random());
   const auto later = [this, handler](Ended<Accepted<T>> result) {
     loop_.post([handler, result = std::move(result)]() mutable { handler(std::move(result)); });
   };
@@ -73,7 +79,7 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
   // What is settled is asked of the store again: it tells what came of it.
   const bool was_rejected = *there && (*there)->state == Intent::State::rejected;
   if (*waits || was_rejected) {
-    auto appended = append(std::move(draft));
+    auto appended = append(journal_, std::move(draft), options_, loop_.now());
     if (!appended) return later(tl::unexpected(std::move(appended.error())));
     return later(Accepted<T>(*std::move(appended)));
   }
@@ -101,7 +107,7 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
   }
   // It may have happened, or may still: the journal has to know.
   if (kind == Failure::Kind::unknown) begin(draft, draft.accepted_at);
-  auto appended = append(std::move(draft));
+  auto appended = append(journal_, std::move(draft), options_, loop_.now());
   if (!appended) return handler(tl::unexpected(std::move(appended.error())));
   handler(Accepted<T>(*std::move(appended)));
 }
@@ -119,10 +125,6 @@ void Available::send(SendWish wish, std::string ticket, Handler<Sent> handler) {
 }
 
 // ---- Stock ----
-
-Ended<Provisional> Available::sell(Basket basket, std::string ticket) {
-  return append(draft_of(DrawWish{std::move(basket), {}}, std::move(ticket)));
-}
 
 void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
                           std::function<void(Ended<Quota>)> handler) {

@@ -41,6 +41,11 @@ struct AvailableOptions {
   std::string proposer;                         ///< who decides, for people
 };
 
+/// Sells goods out of a quota in this journal, without the store: always provisional, at once, and never more than
+/// was set aside. An empty ticket: a new one. Waits for the disk.
+[[nodiscard]] Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket,
+                                      const AvailableOptions& options, Now now, Random& random);
+
 /// Operations that are accepted whether the store is there or not. On the loop's thread; calls of the journal wait
 /// for the disk.
 ///
@@ -61,8 +66,10 @@ class Available {
   void decide(const std::string& key, Value proposal, std::string ticket, Handler<Decided> handler);
   void add(AddWish wish, std::string ticket, Handler<Added> handler);
   void send(SendWish wish, std::string ticket, Handler<Sent> handler);
-  /// Sells goods out of a quota, without the store: always provisional, at once, and never more than was set aside.
-  [[nodiscard]] Ended<Provisional> sell(Basket basket, std::string ticket);
+  /// As the free function.
+  [[nodiscard]] Ended<Provisional> sell(Basket basket, std::string ticket) {
+    return coord::sell(journal_, std::move(basket), std::move(ticket), options_, loop_.now(), loop_.random());
+  }
 
   /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end. The same id
   /// again goes on where a crash has left it. Who dies before it is open: the goods return by themselves after `ttl`.
@@ -81,8 +88,6 @@ class Available {
   void submit(Wish wish, std::string ticket, Handler<T> handler);
   template <class T>
   void answered(const Replay& replay, const Handler<T>& handler);
-  [[nodiscard]] Ended<Provisional> append(Intent draft);
-  [[nodiscard]] Intent draft_of(Wish wish, std::string ticket);
 
   Journal& journal_;
   Loop& loop_;

@@ -57,8 +57,11 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
   events.won = [this, claim, key, is_held, from = std::weak_ptr(by)](const std::shared_ptr<const LeaseGuard>& guard,
                                                                      const Row& row) {
     *is_held = true;
-    claim->won(std::make_shared<Held>(key, guard, owner_, row, [key, from](std::vector<Change> extra) {
-      if (const auto holder = from.lock()) holder->release(key, std::move(extra));
+    claim->won(std::make_shared<Held>(key, guard, owner_, row, [key, from](std::optional<std::vector<Change>> extra) {
+      const auto holder = from.lock();
+      if (!holder) return;
+      if (!extra) return holder->leave(key);
+      holder->release(key, *std::move(extra));
     }));
   };
   events.lost = claim->lost;
@@ -72,7 +75,7 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
                                        "runs out by itself. " +
                                            error.detail)});
   };
-  if (!by->claim(candidate, claim->extra, std::move(events))) {
+  if (!by->claim(candidate, claim->extra, claim->when_lost, std::move(events))) {
     // Held by this very process, or the wall clock was set back since it was looked at.
     loop_.call_after(std::chrono::milliseconds(25), [claim, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) claim->beaten();
@@ -233,6 +236,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     Claim asked;
     asked.options = what->task;
     asked.extra = LookOnce::claim_changes(what->options);
+    asked.when_lost = Holder::WhenLost::left;
     asked.won = [what, turn](std::shared_ptr<Held> held) mutable {
       what->epoch = held->epoch();
       turn.held = std::move(held);

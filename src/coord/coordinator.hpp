@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,13 +29,14 @@ struct TaskOptions {
 /// read from any. When the last copy goes without release(), the lease is given back.
 class Held {
  public:
-  Held(std::string key, std::shared_ptr<const LeaseGuard> guard, WorkerId owner, Row row,
-       std::function<void(std::vector<Change>)> release)
+  /// How it ends: given back, with these changes, or left as it is (nothing).
+  using End = std::function<void(std::optional<std::vector<Change>>)>;
+  Held(std::string key, std::shared_ptr<const LeaseGuard> guard, WorkerId owner, Row row, End end)
       : key_(std::move(key)),
         guard_(std::move(guard)),
         owner_(std::move(owner)),
         row_(std::move(row)),
-        release_(std::move(release)) {}
+        end_(std::move(end)) {}
   ~Held() { release({}); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -47,7 +49,12 @@ class Held {
   [[nodiscard]] Condition fence() const { return holdfast::fence(owner_, epoch()); }
   /// Effects are over: gives the lease back, `extra` with it in the same write. Once; HoldEvents::ended follows.
   void release(std::vector<Change> extra) {
-    if (release_) std::exchange(release_, {})(std::move(extra));
+    if (end_) std::exchange(end_, {})(std::move(extra));
+  }
+  /// Effects are over, and it is not known how far they came: the lease ends, and its row says that somebody began
+  /// (F22). In the place of release().
+  void leave() {
+    if (end_) std::exchange(end_, {})(std::nullopt);
   }
 
  private:
@@ -55,7 +62,7 @@ class Held {
   const std::shared_ptr<const LeaseGuard> guard_;
   const WorkerId owner_;
   const Row row_;
-  std::function<void(std::vector<Change>)> release_;
+  End end_;
 };
 
 /// What the holder of a lease is told, on the loop, never inside a call.
@@ -134,6 +141,7 @@ class Coordinator {
   struct Claim {
     TaskOptions options;
     std::vector<Change> extra;
+    Holder::WhenLost when_lost = Holder::WhenLost::freed;
     std::function<void(std::shared_ptr<Held>)> won;
     std::function<void()> beaten;  ///< look again
     std::function<void(Failure)> failed;

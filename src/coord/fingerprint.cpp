@@ -25,6 +25,17 @@ constexpr double exact_most = 9007199254740992;  // 2^53: whole numbers up to he
 
 void append_canonical(const json::value& value, std::string& out);
 
+/// Whether no number of it has lost digits in being read: what is past a double's or a 64-bit integer's digits would
+/// equal others.
+bool is_exact(const json::value& value) {
+  if (const auto* object = value.if_object()) {
+    return std::ranges::all_of(*object, [](const auto& member) { return is_exact(member.value()); });
+  }
+  if (const auto* array = value.if_array()) return std::ranges::all_of(*array, is_exact);
+  const double* number = value.if_double();
+  return number == nullptr || std::abs(*number) < exact_most;
+}
+
 void append_object(const json::object& object, std::string& out) {
   std::vector<const json::key_value_pair*> members;
   for (const auto& member : object) members.push_back(&member);
@@ -66,7 +77,7 @@ std::string fingerprint_of(std::string_view input) {
   std::string text = "holdfast once 1\n";
   boost::system::error_code error;
   const json::value document = json::parse(json::string_view(input.data(), input.size()), error);
-  if (error) {
+  if (error || !is_exact(document)) {
     text += "bytes\n";
     text += input;
   } else {

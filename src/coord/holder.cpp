@@ -23,12 +23,13 @@ Holder::~Holder() {
   }
 }
 
-bool Holder::claim(const Candidate& candidate, std::vector<Change> extra, HoldEvents events) {
+bool Holder::claim(const Candidate& candidate, std::vector<Change> extra, WhenLost when_lost, HoldEvents events) {
   if (!keeper_.claim(candidate, loop_.now())) return false;
   Place& place = places_[keeper_.find(candidate.key).value()];
   place = Place{};
   place.events = std::move(events);
   place.with_claim = std::move(extra);
+  place.is_left = when_lost == WhenLost::left;
   soon();
   return true;
 }
@@ -39,11 +40,17 @@ void Holder::release(const std::string& key, std::vector<Change> extra) {
   Place& place = places_.at(*slot);
   if (!place.guard || place.release_asked) return;
   place.release_asked = true;
+  if (!place.lost) place.is_left = false;  // after a loss the row says already what it is to say
   place.with_release = std::move(extra);
   // Effects are over: who still looks at the guard is to see that.
   place.guard->revoke();
   if (!place.lost) keeper_.stopped(*slot, 0, loop_.now());
   soon();
+}
+
+void Holder::leave(const std::string& key) {
+  release(key, {});
+  if (const std::optional<Slot> slot = keeper_.find(key)) places_.at(*slot).is_left = true;
 }
 
 /// Never inside the caller's call.
@@ -107,6 +114,12 @@ void Holder::write(const Action& action) {
   const std::vector<Change>* extra = kind == LeaseWrite::Kind::claim     ? &place.with_claim
                                      : kind == LeaseWrite::Kind::release ? &place.with_release
                                                                          : nullptr;
+  if (kind == LeaseWrite::Kind::release && place.is_left) {
+    // Effects are over, as after any release: nobody has to wait for the skew.
+    const WallTime ended = loop_.wall() - std::chrono::ceil<std::chrono::milliseconds>(keeper_.terms().skew);
+    place.with_release = {Change::set(attribute::owner, keeper_.owner().value),
+                          Change::set(attribute::expires_at, std::int64_t{ended.time_since_epoch().count()})};
+  }
   if (extra != nullptr) {
     for (const Change& change : *extra) {
       // What the caller says about an attribute counts, e.g. the state that a result leaves.

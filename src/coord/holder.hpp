@@ -42,11 +42,15 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
+  /// What the row says when a lease is lost: that it is free, or, as after leave(), that its holder began and left.
+  enum class WhenLost { freed, left };
   /// Asks for the lease; `extra` goes with the claim. False, and no event: it is not claimable yet, or its key is
   /// held or asked for here already.
-  bool claim(const Candidate& candidate, std::vector<Change> extra, HoldEvents events);
+  bool claim(const Candidate& candidate, std::vector<Change> extra, WhenLost when_lost, HoldEvents events);
   /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write.
   void release(const std::string& key, std::vector<Change> extra);
+  /// Ends it, if it is still held, and leaves its owner in the row: whoever looks finds that somebody began (F22).
+  void leave(const std::string& key);
 
   [[nodiscard]] const WorkerId& owner() const { return keeper_.owner(); }
   [[nodiscard]] const LeaseTerms& terms() const { return keeper_.terms(); }
@@ -62,6 +66,7 @@ class Holder {
     Row row;
     Error error;
     bool lost = false;
+    bool is_left = false;  // its end leaves the owner in the row
     bool release_asked = false;
     Attempt release;  // the id of that write
     std::optional<HoldEnd> release_came_to;

@@ -94,9 +94,8 @@ void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
   // Its caller may have been in the middle of it: what is to be done then is the next caller's to say (F22). So its
   // owner stays in the row, and the lease ends now.
   const bool is_abandoned = guard->kind == "once" && (why == GuardEnd::let_go || why == GuardEnd::drained);
-  if (!is_abandoned) return held->release({});
-  held->release({Change::set(attribute::owner, owner_),
-                 Change::set(attribute::expires_at, std::int64_t{loop_.wall().time_since_epoch().count()})});
+  if (is_abandoned) return held->leave();
+  held->release({});
 }
 
 void Guards::lost(const GuardPtr& guard, LossReason reason) {

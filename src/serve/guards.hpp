@@ -54,7 +54,7 @@ using GuardPtr = std::shared_ptr<Guard>;
 class Guards {
  public:
   /// `owner`: as whom the coordinator holds leases.
-  Guards(Loop& loop, const WorkerId& owner, std::size_t most) : loop_(loop), owner_(owner.value), most_(most) {}
+  Guards(Loop& loop, std::size_t most) : loop_(loop), most_(most) {}
   ~Guards();
   Guards(const Guards&) = delete;
   Guards& operator=(const Guards&) = delete;
@@ -95,7 +95,6 @@ class Guards {
   void tell_when_empty();
 
   Loop& loop_;
-  const std::string owner_;
   const std::size_t most_;
   std::map<std::string, GuardPtr, std::less<>> guards_;  // asked for, held, or on their way back
   std::map<std::string, GuardPtr, std::less<>> ended_;

@@ -82,7 +82,7 @@ struct Service::Impl {
       : options(std::move(options_)),
         access(options.token, options.is_unix),
         coordinator(options.id, store, loop),
-        guards(loop, coordinator.owner(), options.guards_most),
+        guards(loop, options.guards_most),
         desk{store, loop, coordinator, coordinator.runner(), guards, options.patience},
         document(boost::json::serialize(openapi(routes, options.version))) {}
   ~Impl() {

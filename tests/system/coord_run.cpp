@@ -245,6 +245,41 @@ TEST_F(CoordRun, f22_one_that_was_abandoned_is_run_again_or_held_for_a_person) {
   EXPECT_EQ(program.run({"once", "k", "--abandoned", "hold", "--", "echo", "again"}).out, "again\n");
 }
 
+TEST_F(CoordRun, f22_however_a_command_ends_without_saying_how_far_it_came_that_is_held_for_a_person) {
+  const std::string began = "echo began >>runs; ";
+  const auto begin = [&](const std::string& key, std::vector<std::string> more, const std::string& script) {
+    std::vector<std::string> words{"once", key, "--abandoned", "hold", "--record-failures"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", began + script});
+    return words;
+  };
+  EXPECT_EQ(program.run(begin("killed", {}, "kill -9 $$")).code, 137);
+  EXPECT_EQ(program.run(begin("large", {}, "head -c 400000 /dev/zero")).code, 1);
+  EXPECT_EQ(program.run(begin("lost", {"--ttl", "500ms", "--no-renew"}, "exec sleep 100")).code, 76);
+  auto stopped = program.start(begin("stopped", {}, "touch held; exec sleep 100"));
+  ASSERT_TRUE(stopped);
+  ASSERT_TRUE(appears("held"));
+  stopped->kill(SIGTERM);
+  EXPECT_EQ(stopped->wait(30s), (runtime::Exit{128 + SIGTERM, 0}));
+  ASSERT_EQ(program.read("runs"), "began\nbegan\nbegan\nbegan\n");
+  for (const std::string key : {"killed", "large", "lost", "stopped"}) {
+    const auto again = program.run({"once", key, "--abandoned", "hold", "--wait", "30s", "--", "touch", "again"});
+    expect_one_line(again, 75, "left no result");
+  }
+  EXPECT_FALSE(std::filesystem::exists(program.file("again")));
+  // Who may run it again does not have to wait for a lease that nobody has.
+  EXPECT_EQ(program.run({"once", "killed", "--wait", "30s", "--", "echo", "again"}).out, "again\n");
+}
+
+TEST_F(CoordRun, a_closed_standard_stream_costs_nothing) {
+  auto shell = program.start_command(
+      {"/bin/sh", "-c", R"("$0" decide k mine >&- && "$0" run t -- sh -c "echo out; exit 3" >&- 2>&-; echo $?)",
+       test::program_file});
+  ASSERT_TRUE(shell);
+  EXPECT_EQ(shell->read_line(60s).value_or(""), "3");
+  EXPECT_EQ(program.run({"decide", "k", "yours"}).out, "mine\n");
+}
+
 TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
   const auto ended = program.run({"once", "k", "--", "/bin/sh", "-c", "echo ran >>runs; head -c 400000 /dev/zero"});
   expect_one_line(ended, 1, "350000");

@@ -22,6 +22,13 @@ TEST(Fingerprint, different_ones_differ) {
   EXPECT_NE(fingerprint_of("[1,2]"), fingerprint_of("[2,1]"));
 }
 
+TEST(Fingerprint, f24_numbers_that_no_double_tells_apart_differ) {
+  EXPECT_NE(fingerprint_of(R"({"account": 12345678901234567890123})"),
+            fingerprint_of(R"({"account": 12345678901234567890999})"));
+  EXPECT_NE(fingerprint_of("[9007199254740993e0]"), fingerprint_of("[9007199254740992e0]"));
+  EXPECT_EQ(fingerprint_of(R"({"a": 9007199254740993, "b": 1})"), fingerprint_of(R"({"b":1,"a":9007199254740993})"));
+}
+
 TEST(Fingerprint, what_is_no_document_counts_byte_by_byte) {
   EXPECT_NE(fingerprint_of("amount 1"), fingerprint_of("amount  1"));
   EXPECT_EQ(fingerprint_of("amount 1"), fingerprint_of("amount 1"));
