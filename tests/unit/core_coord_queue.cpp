@@ -174,6 +174,15 @@ TEST_F(QueueTest, a_first_message_that_is_delayed_is_not_due_before) {
   EXPECT_THAT(bodies(receive("c", 10, 2min)), ElementsAre("1"));
 }
 
+TEST_F(QueueTest, one_that_is_delayed_for_longer_than_messages_are_kept_is_kept_until_after_it_is_due) {
+  constexpr Duration delay = 24h * 30;
+  send("g", "1", "", delay);
+  const Row* message = table_.find(message_key("q", "g", 1));
+  ASSERT_NE(message, nullptr);
+  const auto due = run_.now.wall + std::chrono::ceil<std::chrono::milliseconds>(delay);
+  EXPECT_GE(WallTime(std::chrono::seconds(message->number(attribute::tombstone_expires_at))), due + 24h * 13);
+}
+
 TEST_F(QueueTest, a_consumer_that_needs_longer_extends) {
   send("g", "1");
   const auto batch = receive();

@@ -54,7 +54,9 @@ void give_back(const Group& group, std::int64_t head, WallTime due, std::vector<
 
 Update new_message(std::string_view queue, std::string_view group, const Message& message, Duration retention,
                    Now now) {
-  Update update{message_key(queue, group, message.seq), remembered(now.wall, retention), Condition::row_missing()};
+  // Kept that long from when it can be had.
+  const WallTime from = std::max(now.wall, message.deliver_at);
+  Update update{message_key(queue, group, message.seq), remembered(from, retention), Condition::row_missing()};
   update.changes.push_back(Change::set(coord::seq, message.seq));
   update.changes.push_back(Change::set(coord::body, message.body));
   update.changes.push_back(Change::set(coord::dedup_id, message.dedup_id));
