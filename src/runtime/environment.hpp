@@ -29,6 +29,10 @@ struct Terminal {
 /// `host-pid`: a name that no other process on these machines has at the moment.
 [[nodiscard]] std::string host_and_process();
 
+/// For a program's first lines: a standard stream that the caller has closed is /dev/null from then on. Otherwise the
+/// next file that is opened takes its number, and what is printed goes there.
+void open_standard_streams();
+
 /// How many files this process has open.
 [[nodiscard]] std::size_t open_descriptors();
 
