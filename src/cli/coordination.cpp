@@ -116,15 +116,21 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
       passed_on);
 }
 
-Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& store, Duration patience) {
-  auto session = StoreSession::open(store, StoreSession::Create::if_embedded, patience);
+Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& store, Duration patience,
+                                                         StoreSession::Create create) {
+  auto session = StoreSession::open(store, create, patience);
   if (!session) return tl::unexpected<Error>(session.error());
   return std::unique_ptr<Coordination>(new Coordination(*std::move(session)));
 }
 
 Result<int> coordinate(const std::string& store, Duration patience,
-                       const std::function<Result<int>(Coordination&)>& action) {
-  const auto here = Coordination::open(store, patience);
+                       const std::function<Result<int>(Coordination&)>& action, StoreSession::Create create) {
+  const auto here = Coordination::open(store, patience, create);
+  // What settles a journal finds its table there, or waits for it: another one would be empty.
+  if (!here && create == StoreSession::Create::never && here.error().code == Code::not_found) {
+    complain(here.error().detail);
+    return static_cast<int>(CoordExit::unavailable);
+  }
   Result<int> done = here ? action(**here) : Result<int>(tl::unexpected<Error>(here.error()));
   if (done || done.error().code == Code::usage) return done;
   complain(done.error().detail);

@@ -64,7 +64,8 @@ void add_call(CLI::App& app, CallSettings& settings, const std::string& json);
 /// A process that coordinates: a store, a loop, and the signals that are for the command.
 class Coordination {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Coordination>> open(const std::string& store, Duration patience);
+  [[nodiscard]] static Result<std::unique_ptr<Coordination>> open(const std::string& store, Duration patience,
+                                                                  StoreSession::Create create);
 
   [[nodiscard]] coord::Coordinator& coordinator() { return *coordinator_; }
   [[nodiscard]] StoreSession& session() { return *session_; }
@@ -111,7 +112,8 @@ class Coordination {
 
 /// Opens it and does that. What is wrong with the store is told, with its exit code.
 [[nodiscard]] Result<int> coordinate(const std::string& store, Duration patience,
-                                     const std::function<Result<int>(Coordination&)>& action);
+                                     const std::function<Result<int>(Coordination&)>& action,
+                                     StoreSession::Create create = StoreSession::Create::if_embedded);
 
 /// The exit codes of what is a single call; `failed` is what 1 means.
 [[nodiscard]] std::string call_exit_codes(const std::string& failed);

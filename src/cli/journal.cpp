@@ -11,6 +11,7 @@
 #include "coord/available.hpp"
 #include "coord/reconcile.hpp"
 #include "runtime/asio_loop.hpp"
+#include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/exit_watch.hpp"
 #include "runtime/units.hpp"
@@ -25,6 +26,7 @@ using coord::Available;
 using coord::AvailableOptions;
 using coord::Journal;
 using coord::JournalOptions;
+using Create = StoreSession::Create;
 
 struct JournalSettings {
   std::string store = "sqlite:holdfast.db", journal = "holdfast.journal", id, merge = "equal", ticket;
@@ -39,7 +41,9 @@ struct JournalSettings {
 std::string store_name(const std::string& store) {
   if (store::is_remote(store)) return store;
   std::error_code ignored;
-  return "sqlite:" + std::filesystem::weakly_canonical(store::path_of(store), ignored).string();
+  // Absolute first: of a relative path that is not there, weakly_canonical() leaves the folder out.
+  const auto path = std::filesystem::absolute(store::path_of(store), ignored);
+  return "sqlite:" + std::filesystem::weakly_canonical(path, ignored).string();
 }
 
 Result<std::unique_ptr<Journal>> open_journal(const JournalSettings& settings, bool create) {
@@ -146,6 +150,7 @@ class Compensation {
                            {"HOLDFAST_SUBJECT", subject_of(intent.wish)},
                            {"HOLDFAST_REASON", one_line(intent.note)},
                            {"HOLDFAST_REPEAT", is_repeat ? "1" : "0"}};
+    options.dies_with_parent = true;  // or it would run beside its own repeat
     auto child = runtime::spawn(options);
     if (!child) return done(tl::unexpected<Error>(child.error()));
     child_ = *std::move(child);
@@ -213,8 +218,9 @@ Result<int> reconcile(const JournalSettings& settings) {
   }
   const auto journal = open_journal(settings, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
-  return coordinate(settings.store, settings.store_patience,
-                    [&](Coordination& here) { return reconcile(here, **journal, settings); });
+  return coordinate(
+      settings.store, settings.store_patience,
+      [&](Coordination& here) { return reconcile(here, **journal, settings); }, Create::never);
 }
 
 AvailableOptions mode_of(const JournalSettings& settings) {
@@ -230,17 +236,20 @@ Result<int> set_aside(const JournalSettings& settings) {
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings, true);
   if (!journal) return tl::unexpected<Error>(journal.error());
-  return coordinate(settings.store, settings.store_patience, [&](Coordination& here) -> Result<int> {
-    Available available(**journal, here.session().store(), here.session().loop(), mode_of(settings));
-    std::optional<Ended<Quota>> ended;
-    available.set_aside(settings.id, *basket, settings.ttl, [&](Ended<Quota> got) {
-      ended = std::move(got);
-      here.wake();
-    });
-    if (const auto signal = here.run_until([&] { return ended.has_value(); })) return 128 + *signal;
-    if (!*ended) return complain_of(ended->error());
-    return 0;
-  });
+  return coordinate(
+      settings.store, settings.store_patience,
+      [&](Coordination& here) -> Result<int> {
+        Available available(**journal, here.session().store(), here.session().loop(), mode_of(settings));
+        std::optional<Ended<Quota>> ended;
+        available.set_aside(settings.id, *basket, settings.ttl, [&](Ended<Quota> got) {
+          ended = std::move(got);
+          here.wake();
+        });
+        if (const auto signal = here.run_until([&] { return ended.has_value(); })) return 128 + *signal;
+        if (!*ended) return complain_of(ended->error());
+        return 0;
+      },
+      Create::never);
 }
 
 Result<void> give_back(const JournalSettings& settings) {
@@ -258,13 +267,11 @@ Result<int> sell(const JournalSettings& settings) {
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
-  return coordinate(settings.store, settings.store_patience, [&](Coordination& here) -> Result<int> {
-    Available available(**journal, here.session().store(), here.session().loop(), mode_of(settings));
-    const auto sold = available.sell(*basket, settings.ticket);
-    if (!sold) return complain_of(sold.error());
-    if (const auto printed = print(sold->ticket + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-    return 0;
-  });
+  runtime::AsioLoop loop(runtime::random_seed());  // for its clocks and its ids
+  const auto sold = coord::sell(**journal, *basket, settings.ticket, mode_of(settings), loop.now(), loop.random());
+  if (!sold) return complain_of(sold.error());
+  if (const auto printed = print(sold->ticket + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  return 0;
 }
 
 const std::string store_codes =

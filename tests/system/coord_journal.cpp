@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 
 #include "coord/available.hpp"
 #include "runtime/asio_loop.hpp"
@@ -15,6 +16,7 @@ namespace holdfast {
 namespace {
 
 using namespace std::chrono_literals;
+using test::expect_one_line;
 using test::GatedStore;
 using test::Program;
 using testing::HasSubstr;
@@ -107,6 +109,27 @@ TEST_F(CoordJournal, a_journal_is_for_one_store_and_has_to_be_there) {
   EXPECT_EQ(other.code, 64);
   EXPECT_THAT(other.err, HasSubstr("is for the store"));
   EXPECT_EQ(program.run({"journal", "reconcile", "--merge", "some"}).code, 64);
+}
+
+TEST_F(CoordJournal, while_the_file_of_the_store_is_away_goods_are_sold_and_nothing_is_rejected_or_made_anew) {
+  ASSERT_EQ(program.run({"stock", "add", "shirt", "5", "--op", "delivery"}).code, 0);
+  ASSERT_EQ(program.run({"journal", "set-aside", "quota", "shirt=5", "--ttl", "7d"}).code, 0);
+  const auto move = [&](const std::string& from, const std::string& to) {
+    for (const std::string end : {"", "-wal", "-shm"}) {
+      std::error_code ignored;  // what is there of them
+      std::filesystem::rename(program.file(from + end), program.file(to + end), ignored);
+    }
+  };
+  move("holdfast.db", "away.db");
+  EXPECT_EQ(program.run({"journal", "sell", "shirt=1", "--ticket", "t"}).out, "t\n");
+  expect_one_line(program.run({"journal", "reconcile"}), 69, "holdfast.db");
+  EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db")));
+
+  move("away.db", "holdfast.db");
+  EXPECT_THAT(program.run({"journal", "reconcile"}).out, HasSubstr("1 confirmed, 0 rejected"));
+  ASSERT_EQ(program.run({"journal", "give-back", "quota"}).code, 0);
+  ASSERT_EQ(program.run({"journal", "reconcile"}).code, 0);
+  EXPECT_EQ(program.run({"stock", "show", "shirt"}).out, "4\n");
 }
 
 }  // namespace
