@@ -1,6 +1,5 @@
 #include "serve/returns.hpp"
 
-#include "core/coord/names.hpp"
 #include "core/coord/stock.hpp"
 
 namespace holdfast::serve {
@@ -28,25 +27,11 @@ void Returns::plan() {
 }
 
 void Returns::look() {
-  QueryDue query;
-  query.state = coord::reserved_state;
-  query.before = desk_.loop.wall() - std::chrono::ceil<std::chrono::milliseconds>(skew);
-  query.limit = at_once;
-  desk_.store.query_due(std::move(query), desk_.deadline(), [this, alive = std::weak_ptr(alive_)](PageReply reply) {
-    if (alive.expired()) return;
-    for (const Row& row : reply.value.rows) give_back(row);
-    plan();
-  });
-}
-
-void Returns::give_back(const Row& row) {
-  const auto reservation = reservation_in(row);
-  if (!reservation) return;
-  // Confirmed or cancelled meanwhile, or the store is away: the next look will tell.
-  run(desk_,
-      std::make_unique<EndReservation>(*reservation, Reservation::State::expired, skew, desk_.deadline(),
-                                       desk_.loop.random()),
-      [](const Ended<Reservation>&) {});
+  // Where the store is away, the next look will tell.
+  run(desk_, std::make_unique<ReturnExpired>(skew, at_once, desk_.deadline(), desk_.loop.random()),
+      [this, alive = std::weak_ptr(alive_)](const Ended<std::size_t>&) {
+        if (!alive.expired()) plan();
+      });
 }
 
 }  // namespace holdfast::serve

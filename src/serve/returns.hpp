@@ -17,7 +17,6 @@ class Returns {
  private:
   void plan();
   void look();
-  void give_back(const Row& row);
 
   Desk& desk_;
   TimerId timer_ = 0;
