@@ -44,6 +44,10 @@ void send(Desk& desk, const CallPtr& call) {
 
 // ---- What a consumer does with what it was given ----
 
+void tell(const CallPtr& call, const Settled& settled) {
+  call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
+}
+
 void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
   auto receipt = Receipt::from_string(call->body().text("receipt"));
   if (!receipt || receipt->queue != call->path("queue")) {
@@ -56,9 +60,7 @@ void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
   }
   run_for(desk, call,
           std::make_unique<Settle>(*std::move(receipt), std::move(settlement), desk.deadline(), desk.loop.random()),
-          [call](const Settled& settled) {
-            call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
-          });
+          [call](const Settled& settled) { tell(call, settled); });
 }
 
 void ack(Desk& desk, const CallPtr& call) {
@@ -89,9 +91,7 @@ void redrive(Desk& desk, const CallPtr& call) {
   run_for(desk, call,
           std::make_unique<Redrive>(call->path("queue"), call->body().text("group"), call->body().flag("skip_first"),
                                     desk.deadline(), desk.loop.random()),
-          [call](const Settled& settled) {
-            call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
-          });
+          [call](const Settled& settled) { tell(call, settled); });
 }
 
 // ---- Looking ----
