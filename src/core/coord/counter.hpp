@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/coord/row_procedure.hpp"
+#include "holdfast/coordination.hpp"
 
 namespace holdfast {
 
@@ -21,11 +22,6 @@ struct AddOptions {
   To to = To::counter;
   /// How long the operation's id is remembered, at least.
   Duration remember = std::chrono::hours(24);
-};
-
-struct Added {
-  std::int64_t value = 0;   ///< of the counter; after a repeat, as it is now
-  bool was_repeat = false;  ///< the operation had been carried out before
 };
 
 /// Adds to a counter or a stock, once for each operation id: a transaction over the counter and a row for the

@@ -2,16 +2,9 @@
 #include <string>
 
 #include "core/coord/row_procedure.hpp"
+#include "holdfast/coordination.hpp"
 
 namespace holdfast {
-
-/// What was decided, once and for ever.
-struct Decided {
-  Value value;
-  std::string proposer;   ///< who proposed it
-  WallTime at{};          ///< by the proposer's clock
-  bool was_ours = false;  ///< this very call's proposal, whichever of its tries it was
-};
 
 /// The first proposal wins, and stays. One write at most, none where it is decided already. Linearizable: who is told
 /// a value is told what everybody is told.

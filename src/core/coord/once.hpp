@@ -6,18 +6,9 @@
 
 #include "core/coord/row_procedure.hpp"
 #include "core/lease_write.hpp"
+#include "holdfast/coordination.hpp"
 
 namespace holdfast {
-
-/// What a run under `once` left behind: what later callers are given.
-struct OnceResult {
-  bool succeeded = true;  ///< false: it failed for good, and is not to be run again
-  std::string content;    ///< at most OnceResult::most bytes
-  WallTime at{};          ///< by the clock of who ran it
-
-  /// What fits into a row of DynamoDB (400 KB with everything else in it), base64 included where it is needed.
-  static constexpr std::size_t most = 350'000;
-};
 
 struct OnceOptions {
   std::string key;

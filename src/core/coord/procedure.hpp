@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/coordination.hpp"
 #include "holdfast/error.hpp"
 #include "holdfast/row.hpp"
 #include "holdfast/store.hpp"
@@ -63,23 +64,5 @@ class Procedure {
   /// When a request must be answered: no later.
   [[nodiscard]] virtual Instant deadline() const = 0;
 };
-
-/// Why an operation gave no result.
-struct Failure {
-  enum class Kind {
-    unavailable,  ///< the store was away, or too slow; surely nothing happened
-    unknown,      ///< the same, but a write of ours may have happened, or may still happen (S5)
-    busy,         ///< somebody else has it, for longer than the caller waits
-    mismatch,     ///< the same key was used for something else before
-    refused,      ///< the rules say no: below the floor, an older epoch, not there
-    rejected,     ///< it can never work as it is; the error says what to do
-  };
-  Kind kind = Kind::unavailable;
-  Error error;
-};
-[[nodiscard]] std::string_view to_string(Failure::Kind kind);
-
-template <class T>
-using Ended = tl::expected<T, Failure>;
 
 }  // namespace holdfast

@@ -6,6 +6,7 @@
 
 #include "core/coord/row_procedure.hpp"
 #include "core/lease_write.hpp"
+#include "holdfast/coordination.hpp"
 
 namespace holdfast {
 
@@ -14,47 +15,6 @@ namespace holdfast {
 // parts of it at once (F31). Each message is a row of its own. Which groups have something to give is found through
 // the index: a group is due at once, when its first message is (delays), or when the lease on it has run out.
 
-struct Message {
-  std::int64_t seq = 0;  ///< in its group, from 1 without a hole
-  std::string body;
-  std::string dedup_id;
-  WallTime sent_at{};
-  WallTime deliver_at{};
-};
-
-/// Proof that a consumer was given part of a group: what the other calls are made with. Plain data, so that it can be
-/// handed to another process.
-struct Receipt {
-  std::string queue, group;
-  WorkerId owner;
-  Epoch epoch;
-  std::int64_t first = 0;  ///< sequence numbers
-  std::int64_t last = 0;
-
-  /// One line of printable characters, and back; nothing where it is no receipt.
-  [[nodiscard]] std::string to_string() const;
-  [[nodiscard]] static std::optional<Receipt> from_string(std::string_view text);
-};
-
-/// What is in a group's row.
-struct Group {
-  enum class State {
-    ready,  ///< has messages, or is leased
-    empty,
-    parked,  ///< set aside, until it is released by hand
-  };
-  State state = State::empty;
-  std::string queue, group;
-  std::int64_t head = 1;
-  std::int64_t tail = 0;
-  std::int64_t receives = 0;  ///< how often the message at the head was given out
-  std::string owner;
-  Epoch epoch;
-  WallTime due{};  ///< the lease's expiry while it is leased
-  std::string parked_because;
-
-  [[nodiscard]] std::int64_t size() const { return tail - head + 1; }
-};
 /// Nothing where the row is damaged, or no group's.
 [[nodiscard]] std::optional<Group> group_in(const Row& row);
 /// Names of queues have no "#", since what comes after one is the group's; both have 1 to 500 bytes.
@@ -80,10 +40,6 @@ struct SendOptions {
 
   static constexpr std::size_t body_most = 350'000;
 };
-struct Sent {
-  std::int64_t seq = 0;
-  bool was_duplicate = false;  ///< of one that was sent before with this id; `seq` is that one's
-};
 /// One transaction: the group's tail, the message, its id. It needs a store with transactions.
 class Send final : public RowProcedure<Sent> {
  public:
@@ -108,14 +64,6 @@ struct ReceiveOptions {
   /// A message that was given out this often without being acknowledged is poison; nothing: there is no poison.
   std::optional<std::int64_t> receives_most;
   Instant wait_until{};  ///< for something to come; in the past: not at all
-};
-struct Batch {
-  Receipt receipt;
-  std::vector<Message> messages;  ///< contiguous, in order; none where `is_poison`, or where all are past
-                                  ///< their retention: to be acknowledged all the same
-  std::int64_t receives = 0;      ///< of the first, this time included
-  Instant until{};                ///< to be acknowledged by then (S4: counted from before the claim)
-  bool is_poison = false;         ///< the group is leased, and its first message is to be parked or moved away
 };
 /// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none.
 class Receive final : public Procedure {
@@ -178,10 +126,6 @@ struct Settlement {
   Duration delay{};
   Duration visibility{};
   std::string reason;  ///< park: for people
-};
-struct Settled {
-  std::int64_t left = 0;  ///< messages in the group that are not acknowledged
-  WallTime expires_at{};  ///< extend, and ack of a part: of the lease
 };
 /// One conditional write under the receipt's owner and epoch: what a late consumer says is refused (S2).
 class Settle final : public RowProcedure<Settled> {

@@ -7,30 +7,14 @@
 #include <vector>
 
 #include "core/coord/row_procedure.hpp"
+#include "holdfast/coordination.hpp"
 
 namespace holdfast {
 
-/// How many of what: by SKU (the name of an article), each at least 1.
-using Basket = std::map<std::string, std::int64_t>;
 [[nodiscard]] Value value_of(const Basket& basket);
 /// Nothing where it is no basket.
 [[nodiscard]] std::optional<Basket> basket_from(const Value& value);
 
-/// A reservation is an operation: its id names it, and whatever is repeated happens once.
-struct Reservation {
-  enum class State {
-    held,       ///< the goods are set aside, until it expires
-    confirmed,  ///< they are gone for good
-    cancelled,  ///< they are back
-    expired,    ///< the same, because nobody confirmed in time
-  };
-  std::string id;
-  State state = State::held;
-  Basket basket;
-  WallTime expires_at{};
-  bool was_repeat = false;  ///< it had been made (confirmed, cancelled) before
-};
-[[nodiscard]] std::string_view to_string(Reservation::State state);
 /// What the row says; nothing where it is damaged.
 [[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
 
