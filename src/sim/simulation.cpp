@@ -90,7 +90,7 @@ class Simulation {
   /// Liveness: without faults everything comes right within a stated time.
   bool come_well() {
     nemesis_.make_well();
-    const Instant from = world_.now();
+    const Instant from = last_fault_ = world_.now();
     const Instant end = from + world_.plan.time_to_come_well();
     const Duration slice = world_.plan.terms.lease / 4;
     while (run_until(std::min(end, world_.now() + slice))) {
@@ -176,8 +176,10 @@ class Simulation {
     return true;
   }
 
-  /// S11: with nothing in its way, a drain gives everything back.
+  /// S11: with nothing in its way, a drain gives everything back. Who was asked to drain while there were faults, and
+  /// is still at it, had something in its way.
   void all_drain() {
+    const auto asked = [this](std::int16_t process) { return rules_.process(process).draining_since > last_fault_; };
     std::vector<std::int16_t> believers;
     for (std::size_t i = 0; i < upstreams_.size(); ++i) {
       believers.push_back(rules_.believer(static_cast<std::int32_t>(i)));
@@ -185,7 +187,7 @@ class Simulation {
     nemesis_.drain_all();
     if (!run_until(world_.now() + world_.plan.drain_timeout + world_.plan.terms.lease)) return;
     for (const auto& process : nemesis_.processes()) {
-      if (!process) continue;
+      if (!process || !asked(process->number())) continue;
       if (!process->ended() || process->worker().report().end != Report::End::drained) {
         return rules_.broken("S11",
                              "p" + std::to_string(process->number()) + " was drained with nothing in its way, " +
@@ -194,7 +196,7 @@ class Simulation {
       }
     }
     for (std::size_t i = 0; i < upstreams_.size(); ++i) {
-      if (believers[i] < 0) continue;
+      if (believers[i] < 0 || !asked(believers[i])) continue;
       const std::string& owner = rules_.process(believers[i]).owner;
       if (rules_.row(static_cast<std::int32_t>(i)).owner != owner) {
         rules_.gave_back(believers[i], static_cast<std::int32_t>(i));
@@ -237,6 +239,7 @@ class Simulation {
   Random index_random_;
   const std::size_t tail_most_;
   std::uint64_t looked_ = 0;
+  Instant last_fault_{};
   Duration well_after_{};
 };
 

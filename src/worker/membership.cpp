@@ -109,23 +109,40 @@ void Membership::written(const RowReply& reply) {
 }
 
 void Membership::finish(Instant deadline, std::function<void()> done) {
-  const auto last_write = [this, deadline, done = std::move(done)] {
-    if (timer_ != 0) loop_.cancel(std::exchange(timer_, 0));
-    if (loop_.instant() >= deadline) return done();
-    Update update = renewal();
-    std::erase_if(update.changes, [](const Change& change) {
-      return change.attribute == attribute::expires_at || change.attribute == attribute::tombstone_expires_at;
-    });
-    update.changes.push_back(Change::set(attribute::expires_at, 0));
-    update.changes.push_back(
-        Change::set(attribute::tombstone_expires_at, epoch_ms(loop_.wall()) / 1000 + remembered_seconds));
-    send(std::move(update), deadline, [done](const RowReply&) { done(); });
-  };
   if (in_flight_) {
-    finish_ = last_write;  // one write at a time, in order (F5)
+    // One write at a time, in order (F5).
+    finish_ = [this, deadline, done = std::move(done)]() mutable { say_last(deadline, std::move(done)); };
   } else {
-    last_write();
+    say_last(deadline, std::move(done));
   }
+}
+
+/// A try that nobody answers is made again, so that one lost request does not cost a drain all of its time (S11).
+void Membership::say_last(Instant deadline, std::function<void()> done) {
+  if (timer_ != 0) loop_.cancel(std::exchange(timer_, 0));
+  if (loop_.instant() >= deadline) return done();
+  const Instant useful = std::min(deadline, loop_.instant() + options_.terms.renew_every);
+  send(last_words(), useful, [this, deadline, done = std::move(done)](const RowReply& reply) mutable {
+    const bool undecided = reply.outcome == Outcome::throttled || reply.outcome == Outcome::unknown;
+    if (abandoned_ || !undecided) return done();
+    const Duration pause = loop_.random().between(Duration::zero(), options_.terms.renew_every / 2);
+    timer_ = loop_.call_at(std::min(deadline, loop_.instant() + pause),
+                           [this, deadline, done = std::move(done)]() mutable {
+                             timer_ = 0;
+                             say_last(deadline, std::move(done));
+                           });
+  });
+}
+
+Update Membership::last_words() const {
+  Update update = renewal();
+  std::erase_if(update.changes, [](const Change& change) {
+    return change.attribute == attribute::expires_at || change.attribute == attribute::tombstone_expires_at;
+  });
+  update.changes.push_back(Change::set(attribute::expires_at, 0));
+  update.changes.push_back(
+      Change::set(attribute::tombstone_expires_at, epoch_ms(loop_.wall()) / 1000 + remembered_seconds));
+  return update;
 }
 
 std::vector<Change> Membership::changes() const {

@@ -50,9 +50,11 @@ class Membership {
   void beat();
   void written(const RowReply& reply);
   void schedule(Duration delay);
+  void say_last(Instant deadline, std::function<void()> done);
   void send(Update update, Instant deadline, std::function<void(RowReply)> then);
   [[nodiscard]] Update registration() const;
   [[nodiscard]] Update renewal() const;
+  [[nodiscard]] Update last_words() const;
   [[nodiscard]] std::vector<Change> changes() const;
 
   const MembershipOptions options_;

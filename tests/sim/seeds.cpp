@@ -100,6 +100,17 @@ TEST(Plans, give_a_parked_process_the_time_that_its_slow_clock_takes) {
   EXPECT_GT(Seconds(slow.time_to_come_well()), Seconds(20min) / (1 - slow.rate_error_most()));
 }
 
+// Found by a nightly run: who was asked to drain in an outage, and whose leases ran out while it could not give them
+// back, was blamed for them at the end, where everybody is drained with nothing in the way.
+TEST(Seeds, blame_nobody_for_a_drain_that_began_while_there_were_faults) {
+  Cuts cuts;
+  cuts.processes = 1;
+  cuts.without = {Fault::throttled, Fault::request_lost, Fault::duplicate, Fault::repeat, Fault::gap, Fault::forget};
+  const Result result = simulate(draw_plan(8121, Scenario::clocks_beyond, cuts));
+  EXPECT_FALSE(result.violation) << result.violation->rule << ": " << result.violation->what;
+  EXPECT_GT(result.marks.count(Mark::drain_cut), 0U) << "the seed is about something else by now";
+}
+
 // Seeds in which requests of which nobody hears leave their place to others.
 TEST(Seeds, have_histories_that_the_checkers_accept_whatever_comes_of_a_request) {
   for (const std::uint64_t seed : {29U, 53U}) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/worker_town.hpp"
 
 namespace holdfast::test {
@@ -33,6 +35,30 @@ TEST(WorkerEnd, a_drain_gives_everything_back_with_its_last_checkpoint_and_marks
   EXPECT_EQ(report.releases, 20);
   EXPECT_EQ(report.cut, 0);
   EXPECT_EQ(report.losses.at("drained"), 20);
+}
+
+TEST(WorkerEnd, a_drain_whose_last_word_gets_lost_says_it_again_and_does_not_wait_for_its_limit) {
+  Town town(3s);
+  town.add_many(3);
+  Town::Citizen& worker = town.join("w", 1000, [](worker::WorkerOptions& options) { options.drain_timeout = 60s; });
+  ASSERT_TRUE(town.all_flow(3, 10s));
+  int last_words = 0;
+  worker.store.judge = [&](const Update* update) {
+    const auto is_last = [](const Change& change) {
+      const std::int64_t* const number = change.value.as_int();
+      return change.attribute == attribute::expires_at && number != nullptr && *number == 0;
+    };
+    const bool is_own = update != nullptr && update->key == "WORKER#w";
+    if (!is_own || std::none_of(update->changes.begin(), update->changes.end(), is_last)) {
+      return Fault::none;
+    }
+    return ++last_words <= 2 ? Fault::request_lost : FaultyStore::Fault::none;
+  };
+  worker.worker->drain();
+  ASSERT_TRUE(town.nodes.advance_until([&] { return worker.ended; }, 6s));
+  EXPECT_EQ(last_words, 3);
+  EXPECT_EQ(town.row_at("WORKER#w").number(attribute::expires_at), 0);
+  EXPECT_EQ(worker.worker->report().end, Report::End::drained);
 }
 
 TEST(WorkerEnd, f18_one_that_is_killed_leaves_a_row_that_the_table_may_forget_a_day_after_its_session) {
