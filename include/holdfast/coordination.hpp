@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,7 +13,7 @@
 #include "holdfast/row.hpp"
 #include "holdfast/types.hpp"
 
-// What the calls of a coordinator come to (holdfast/coordinator.hpp): plain values.
+// What the calls of a coordinator are given and come to (holdfast/coordinator.hpp): plain values.
 namespace holdfast {
 
 /// Why an operation gave no result.
@@ -41,6 +42,13 @@ struct Decided {
   bool was_ours = false;  ///< this very call's proposal, whichever of its tries it was
 };
 
+/// Somebody began a run under `once`, is gone, and left no result.
+enum class Abandoned {
+  rerun,      ///< run it again
+  hold,       ///< refuse, until somebody decides (for money)
+  reconcile,  ///< claim it, and have the caller find out what became of it
+};
+
 /// What a run under `once` left behind: what later callers are given.
 struct OnceResult {
   bool succeeded = true;  ///< false: it failed for good, and is not to be run again
@@ -51,6 +59,21 @@ struct OnceResult {
   static constexpr std::size_t most = 350'000;
 };
 
+struct AddOptions {
+  std::string key;  ///< the counter's, or the SKU
+  std::int64_t delta = 0;
+  /// Names this operation: repeated with the same id, from anywhere, it counts once (F29). Not empty.
+  std::string op_id;
+  /// The value never goes below this by a subtraction; nothing: no limit.
+  std::optional<std::int64_t> floor;
+  enum class To {
+    counter,
+    stock,  ///< what is available of a SKU
+  };
+  To to = To::counter;
+  /// How long the operation's id is remembered, at least.
+  Duration remember = std::chrono::hours(24);
+};
 struct Added {
   std::int64_t value = 0;   ///< of the counter; after a repeat, as it is now
   bool was_repeat = false;  ///< the operation had been carried out before
@@ -58,6 +81,13 @@ struct Added {
 
 /// How many of what: by SKU (the name of an article), each at least 1.
 using Basket = std::map<std::string, std::int64_t>;
+
+struct ReserveOptions {
+  std::string id;
+  Basket basket;                                   ///< 1 to 99 SKUs, all or none
+  Duration ttl = std::chrono::minutes(15);         ///< not confirmed by then: the goods come back
+  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known after that, at least
+};
 
 /// A reservation is an operation: its id names it, and whatever is repeated happens once.
 struct Reservation {
@@ -119,6 +149,16 @@ struct Group {
   [[nodiscard]] std::int64_t size() const { return tail - head + 1; }
 };
 
+struct SendOptions {
+  std::string queue, group;
+  std::string body;      ///< at most 350,000 bytes
+  std::string dedup_id;  ///< sent again with the same id within the window: nothing happens. Empty: none
+  Duration delay{};      ///< not given out earlier, nor what comes after it in its group
+  Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message
+  Duration retention = std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long
+
+  static constexpr std::size_t body_most = 350'000;
+};
 struct Sent {
   std::int64_t seq = 0;
   bool was_duplicate = false;  ///< of one that was sent before with this id; `seq` is that one's

@@ -173,7 +173,7 @@ class Compensation {
   std::optional<runtime::ExitWatch> watch_;
 };
 
-Result<int> tell_report(const coord::ReconcileReport& report, bool json) {
+Result<int> tell_report(const ReconcileReport& report, bool json) {
   for (const std::string& note : report.notes) complain(note);
   std::string out = std::to_string(report.confirmed) + " confirmed, " + std::to_string(report.rejected) +
                     " rejected, " + std::to_string(report.compensated) + " compensated, " +
@@ -202,8 +202,8 @@ Result<int> reconcile(Coordination& here, Journal& journal, const JournalSetting
     };
   }
   coord::Reconciler reconciler(journal, here.session().store(), here.session().loop());
-  std::optional<Ended<coord::ReconcileReport>> ended;
-  reconciler.run(std::move(options), [&](Ended<coord::ReconcileReport> got) {
+  std::optional<Ended<ReconcileReport>> ended;
+  reconciler.run(std::move(options), [&](Ended<ReconcileReport> got) {
     ended = std::move(got);
     here.wake();
   });

@@ -9,6 +9,7 @@
 #include "coord/runner.hpp"
 #include "core/coord/replay.hpp"
 #include "holdfast/loop.hpp"
+#include "holdfast/provisional.hpp"
 #include "holdfast/store.hpp"
 
 // The two modes of a coordinator (docs/modes.md). Consistent, the default: an operation is in the store when its
@@ -17,22 +18,6 @@
 // where the store cannot be reached the intent goes into a durable journal, the caller is told that it is
 // provisional, and a later pass settles it.
 namespace holdfast::coord {
-
-/// It is in the store.
-template <class T>
-struct Committed {
-  T value;
-};
-/// It is on this machine's disk, and will be confirmed or rejected, once: another type, so that nobody takes it for
-/// the other.
-struct Provisional {
-  std::string ticket;
-  WallTime until{};        ///< what was not begun by then is rejected
-  Wish wish;               ///< what stands in the journal; of a decision: what is proposed, by us or before us
-  bool was_there = false;  ///< the ticket was in the journal before, or the proposal is another's
-};
-template <class T>
-using Accepted = std::variant<Committed<T>, Provisional>;
 
 struct AvailableOptions {
   std::size_t max_provisional = 1000;           ///< tickets that are not settled; more are refused

@@ -10,38 +10,16 @@
 #include "coord/runner.hpp"
 #include "core/coord/replay.hpp"
 #include "holdfast/loop.hpp"
+#include "holdfast/provisional.hpp"
 #include "holdfast/store.hpp"
 
 namespace holdfast::coord {
-
-/// Makes good for a ticket that was rejected after its caller had been told that it was accepted. `done` is called
-/// once, on the loop, with how it went; a failure is tried again by the next pass.
-///
-/// Once: it is noted before it begins and after it has ended, on the disk. Who is killed in between leaves it begun,
-/// and nobody can know how far it came: then it is called again, with `is_repeat`, under the same ticket. So it is
-/// called exactly once where nobody dies within it, and where that can happen the ticket is what it has to be made
-/// idempotent by (as the key of a run under `once`, say).
-using Compensate =
-    std::function<void(const Intent& rejected, bool is_repeat, std::function<void(Result<void>)> done)>;
 
 struct ReconcileOptions {
   Merge merge = merge_equal;
   Compensate compensate;                        ///< none: what is rejected stays due, for a pass that has one
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for, for each request of the pass
   Duration keep = std::chrono::hours(24 * 7);   ///< how long tickets that are over stay in the journal
-};
-
-struct ReconcileReport {
-  std::size_t confirmed = 0;
-  std::size_t rejected = 0;
-  std::size_t compensated = 0;
-  std::size_t left = 0;  ///< intents that are still open, or wait for their compensation
-  std::size_t quotas_returned = 0;
-  std::vector<std::string> notes;  ///< why something was left, at most `notes_most`
-  bool store_is_away = false;      ///< the pass ended early
-
-  static constexpr std::size_t notes_most = 20;
-  [[nodiscard]] bool is_all() const { return left == 0 && !store_is_away; }
 };
 
 /// Carries out what a journal holds, in order, and gives back what is left of its quotas. It may die at any point:

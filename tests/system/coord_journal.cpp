@@ -46,7 +46,7 @@ class CoordJournal : public testing::Test {
   void add(std::int64_t delta, const std::string& ticket) {
     accept([&](coord::Available& by, auto done) {
       by.add({"c", delta, 0}, ticket, [done](const auto& result) {
-        EXPECT_TRUE(result && std::holds_alternative<coord::Provisional>(*result));
+        EXPECT_TRUE(result && std::holds_alternative<Provisional>(*result));
         done();
       });
     });

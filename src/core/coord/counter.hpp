@@ -8,22 +8,6 @@
 
 namespace holdfast {
 
-struct AddOptions {
-  std::string key;  ///< the counter's, or the SKU
-  std::int64_t delta = 0;
-  /// Names this operation: repeated with the same id, from anywhere, it counts once (F29). Not empty.
-  std::string op_id;
-  /// The value never goes below this by a subtraction; nothing: no limit.
-  std::optional<std::int64_t> floor;
-  enum class To {
-    counter,
-    stock,  ///< what is available of a SKU
-  };
-  To to = To::counter;
-  /// How long the operation's id is remembered, at least.
-  Duration remember = std::chrono::hours(24);
-};
-
 /// Adds to a counter or a stock, once for each operation id: a transaction over the counter and a row for the
 /// operation, so it needs a store with transactions. A refused one (below the floor) leaves no trace, and may be
 /// tried again.

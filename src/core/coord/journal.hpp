@@ -6,41 +6,11 @@
 #include <variant>
 
 #include "core/coord/stock.hpp"
+#include "holdfast/provisional.hpp"
 #include "holdfast/row.hpp"
 #include "holdfast/types.hpp"
 
 namespace holdfast {
-
-// What may be accepted while the store is away, to be carried out later. Each kind stands for one operation that has
-// an id, so that it happens once however often it is repeated. A kind that is not here cannot be accepted in that
-// way: a task, a run under `once`, a batch of a queue. Those are rights over what others do at the same time, and
-// nobody can give a right provisionally.
-
-/// Another value may turn out to have won: then the caller's merge judges.
-struct DecideWish {
-  std::string key;
-  Value proposal;
-  std::string proposer;
-  bool operator==(const DecideWish&) const = default;
-};
-struct AddWish {
-  std::string key;
-  std::int64_t delta = 0;
-  std::optional<std::int64_t> floor;
-  bool operator==(const AddWish&) const = default;
-};
-/// Goods that were set aside beforehand are sold.
-struct DrawWish {
-  Basket basket;
-  std::string quota;  ///< chosen when it is accepted
-  bool operator==(const DrawWish&) const = default;
-};
-struct SendWish {
-  std::string queue, group, body;
-  std::chrono::milliseconds delay{};  ///< from its acceptance
-  bool operator==(const SendWish&) const = default;
-};
-using Wish = std::variant<DecideWish, AddWish, DrawWish, SendWish>;
 
 /// "decide", "add", "draw", "send": as it is written into a journal.
 [[nodiscard]] std::string_view kind_of(const Wish& wish);
@@ -54,38 +24,6 @@ using Wish = std::variant<DecideWish, AddWish, DrawWish, SendWish>;
 /// Whether a repeat under the same ticket asks for the same. Which quota is drawn on is not the caller's.
 [[nodiscard]] bool same_wish(const Wish& left, const Wish& right);
 
-/// One entry of a journal.
-///
-///     accepted ──► begun ──► confirmed
-///         │          └─────► rejected ──► compensation: due ──► begun ──► done
-///         └─ too late ─────► rejected
-///
-/// Confirmed and rejected are final. `begun` stands in the journal before the store is asked for the first time: what
-/// was only accepted has surely not happened.
-struct Intent {
-  enum class State { accepted, begun, confirmed, rejected };
-  enum class Compensation { none, due, begun, done };
-
-  std::int64_t seq = 0;  ///< the order of acceptance; 0: not in a journal yet
-  std::string ticket;    ///< the operation's id, in the store as well
-  Wish wish;
-  WallTime accepted_at{};
-  WallTime expires_at{};  ///< what was not begun by then is rejected
-  State state = State::accepted;
-  Compensation compensation = Compensation::none;
-  WallTime begun_at{};
-  WallTime settled_at{};
-  std::string note;  ///< for people: why it was rejected, what it came to
-
-  [[nodiscard]] bool is_settled() const { return state == State::confirmed || state == State::rejected; }
-  /// Nothing is left to do.
-  [[nodiscard]] bool is_over() const {
-    return state == State::confirmed || (state == State::rejected && compensation == Compensation::done);
-  }
-  bool operator==(const Intent&) const = default;
-};
-[[nodiscard]] std::string_view to_string(Intent::State state);
-[[nodiscard]] std::string_view to_string(Intent::Compensation compensation);
 [[nodiscard]] std::optional<Intent::State> intent_state_from(std::string_view text);
 [[nodiscard]] std::optional<Intent::Compensation> compensation_from(std::string_view text);
 /// Whether these can stand together: what is read from a file is not believed.
@@ -114,24 +52,6 @@ void reject(Intent& intent, std::string why, WallTime now);
 void begin_compensation(Intent& intent);
 void end_compensation(Intent& intent);
 
-/// Goods that were set aside in the store (as a reservation of this id), to be drawn on without it.
-///
-///     asked ──► open ──► closing ──► returned
-struct Quota {
-  enum class State {
-    asked,     ///< the store was asked, or is about to be
-    open,      ///< it may be drawn on
-    closing,   ///< no more; what is left goes back as soon as all that was drawn is settled
-    returned,  ///< it has gone back
-  };
-  std::string id;
-  Basket basket;  ///< as it was set aside
-  Basket left;    ///< without what was drawn and not rejected
-  WallTime expires_at{};
-  State state = State::asked;
-  bool operator==(const Quota&) const = default;
-};
-[[nodiscard]] std::string_view to_string(Quota::State state);
 [[nodiscard]] std::optional<Quota::State> quota_state_from(std::string_view text);
 
 /// Whether that much may be drawn now, by an intent that may take `max_age` to reach the store: by then the goods

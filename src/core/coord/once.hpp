@@ -15,11 +15,7 @@ struct OnceOptions {
   /// Of the input: the same key with another one is a mismatch. Hexadecimal SHA-256 by convention; empty: not
   /// checked.
   std::string fingerprint;
-  enum class Abandoned {
-    rerun,      ///< who ran it is gone without a result: run it again
-    hold,       ///< refuse, until somebody decides (for money)
-    reconcile,  ///< claim it, and have the caller find out what became of it
-  };
+  using Abandoned = holdfast::Abandoned;
   Abandoned abandoned = Abandoned::rerun;
   Duration skew{};
   Instant wait_until{};  ///< how long somebody else's run is waited for; in the past: not at all

@@ -30,16 +30,6 @@ namespace holdfast {
 
 // ---- Sending ----
 
-struct SendOptions {
-  std::string queue, group;
-  std::string body;      ///< at most 350,000 bytes
-  std::string dedup_id;  ///< sent again with the same id within the window: nothing happens. Empty: none
-  Duration delay{};      ///< not given out earlier, nor what comes after it in its group
-  Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message
-  Duration retention = std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long
-
-  static constexpr std::size_t body_most = 350'000;
-};
 /// One transaction: the group's tail, the message, its id. It needs a store with transactions.
 class Send final : public RowProcedure<Sent> {
  public:

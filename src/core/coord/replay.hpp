@@ -10,14 +10,9 @@
 #include "core/coord/journal.hpp"
 #include "core/coord/queue.hpp"
 #include "core/coord/stock.hpp"
+#include "holdfast/provisional.hpp"
 
 namespace holdfast {
-
-/// What a decision that was proposed provisionally came to: false rejects it. Pure, or at least such that asking it
-/// twice gives the same: a crash may come between its answer and the note of it.
-using Merge = std::function<bool(const DecideWish& ours, const Decided& decided)>;
-/// The same value is as good as ours; any other is not.
-[[nodiscard]] bool merge_equal(const DecideWish& ours, const Decided& decided);
 
 /// What is to become of an intent after the store was asked.
 struct Verdict {

@@ -18,13 +18,6 @@ namespace holdfast {
 /// What the row says; nothing where it is damaged.
 [[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
 
-struct ReserveOptions {
-  std::string id;
-  Basket basket;                                   ///< 1 to 99 SKUs, all or none
-  Duration ttl = std::chrono::minutes(15);         ///< not confirmed by then: the goods come back
-  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known after that, at least
-};
-
 /// Sets goods aside, all or none, never below zero: a transaction over the reservation and its SKUs, so it needs a
 /// store with transactions. Refused where one SKU has too few; that leaves no trace.
 class Reserve final : public RowProcedure<Reservation> {
