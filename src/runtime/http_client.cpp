@@ -66,27 +66,27 @@ class HttpClient::Engine : public std::enable_shared_from_this<Engine> {
 
 void HttpClient::Engine::open() {
   // Thread-safe since 7.84, and counted: it does its work once per process.
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("libcurl cannot be initialized");
+  if (curl().global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("libcurl cannot be initialized");
   sockets_.emplace(loop_, [this] { collect(); });
-  curl_multi_setopt(sockets_->multi(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
+  curl().multi_setopt(sockets_->multi(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
   // Its own limit would count busy connections too: all of them are kept.
-  curl_multi_setopt(sockets_->multi(), CURLMOPT_MAXCONNECTS, static_cast<long>(4 * limits_.connections_per_host));
-  share_ = curl_share_init();
-  if (share_ != nullptr) curl_share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+  curl().multi_setopt(sockets_->multi(), CURLMOPT_MAXCONNECTS, static_cast<long>(4 * limits_.connections_per_host));
+  share_ = curl().share_init();
+  if (share_ != nullptr) curl().share_setopt(share_, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
 }
 
 void HttpClient::Engine::close() {
   for (auto& [id, pending] : pending_) {  // nondeterminism-ok: nothing is called back, the order shows nowhere
     if (pending.deadline != 0) loop_.cancel(pending.deadline);
-    if (pending.easy) curl_multi_remove_handle(sockets_->multi(), pending.easy->handle());
+    if (pending.easy) curl().multi_remove_handle(sockets_->multi(), pending.easy->handle());
   }
   pending_.clear();
   hosts_.clear();
   idle_.clear();
   sockets_.reset();  // after the easy handles
-  if (share_ != nullptr) curl_share_cleanup(share_);
+  if (share_ != nullptr) curl().share_cleanup(share_);
   share_ = nullptr;
-  curl_global_cleanup();
+  curl().global_cleanup();
 }
 
 HttpTransport::RequestId HttpClient::Engine::send(HttpRequest request, Instant deadline, Handler handler) {
@@ -116,7 +116,7 @@ HttpTransport::RequestId HttpClient::Engine::send(HttpRequest request, Instant d
 void HttpClient::Engine::start(RequestId id, Pending& pending, std::string origin, HttpRequest request) {
   if (idle_.empty()) {
     pending.easy = std::make_unique<HttpEasy>(limits_, *sockets_);
-    curl_easy_setopt(pending.easy->handle(), CURLOPT_SHARE, share_);
+    curl().easy_setopt(pending.easy->handle(), CURLOPT_SHARE, share_);
   } else {
     pending.easy = std::move(idle_.back());
     idle_.pop_back();
@@ -126,7 +126,7 @@ void HttpClient::Engine::start(RequestId id, Pending& pending, std::string origi
   // Now, and not when it began to wait: a signature is good for some minutes only.
   if (request.signing) signer_.sign(request, loop_.wall());
   easy.begin(id, std::move(request));
-  curl_multi_add_handle(sockets_->multi(), easy.handle());  // asks for a call soon, through the timer
+  curl().multi_add_handle(sockets_->multi(), easy.handle());  // asks for a call soon, through the timer
 }
 
 void HttpClient::Engine::fail_soon(RequestId id, Pending& pending, std::string detail) {
@@ -166,11 +166,11 @@ void HttpClient::Engine::collect() {
   const auto self = shared_from_this();  // a handler may destroy the client
   int left = 0;
   while (sockets_) {
-    CURLMsg* const message = curl_multi_info_read(sockets_->multi(), &left);
+    CURLMsg* const message = curl().multi_info_read(sockets_->multi(), &left);
     if (message == nullptr) return;
     if (message->msg != CURLMSG_DONE) continue;
     HttpEasy* easy = nullptr;
-    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &easy);
+    curl().easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &easy);
     respond(easy->id, easy->end(message->data.result));
   }
 }
@@ -195,11 +195,11 @@ void HttpClient::Engine::let_go(RequestId id, Pending& pending) {
   if (!pending.easy) return;
   HttpEasy& easy = *pending.easy;
   long connections = 0;
-  curl_easy_getinfo(easy.handle(), CURLINFO_NUM_CONNECTS, &connections);
+  curl().easy_getinfo(easy.handle(), CURLINFO_NUM_CONNECTS, &connections);
   counts_.connections += static_cast<std::uint64_t>(connections);
   counts_.requests += easy.was_given() ? 1 : 0;
-  curl_multi_remove_handle(sockets_->multi(),
-                           easy.handle());  // in the middle of a request this closes the connection
+  curl().multi_remove_handle(sockets_->multi(),
+                             easy.handle());  // in the middle of a request this closes the connection
   const std::string origin = easy.origin;
   easy.clear();
   idle_.push_back(std::move(pending.easy));

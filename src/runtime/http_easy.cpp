@@ -50,7 +50,7 @@ std::string http_origin(const std::string& url) {
 }
 
 HttpEasy::HttpEasy(const HttpLimits& limits, HttpSockets& sockets)
-    : limits_(limits), sockets_(sockets), handle_(curl_easy_init()) {
+    : limits_(limits), sockets_(sockets), handle_(curl().easy_init()) {
   if (!handle_) throw std::bad_alloc();
   set_base();
 }
@@ -58,31 +58,31 @@ HttpEasy::HttpEasy(const HttpLimits& limits, HttpSockets& sockets)
 void HttpEasy::set_base() {
   CURL* const easy = handle_.get();
   sockets_.attach(easy);
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
-  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, words_);
-  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl().easy_setopt(easy, CURLOPT_PRIVATE, this);
+  curl().easy_setopt(easy, CURLOPT_ERRORBUFFER, words_);
+  curl().easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   // A resolver that hangs is left behind when its request ends. Else ending it would wait for it: the loop would
   // stand still for as long as the name server says nothing (S7).
-  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, in_ms(limits_.connect_max));
-  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, in_s(limits_.idle_max));
-  curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, in_s(limits_.connection_age_max));
-  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-  curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl().easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+  curl().easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl().easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl().easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, in_ms(limits_.connect_max));
+  curl().easy_setopt(easy, CURLOPT_MAXAGE_CONN, in_s(limits_.idle_max));
+  curl().easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, in_s(limits_.connection_age_max));
+  curl().easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl().easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl().easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
   if (!limits_.ca_file.empty()) {
-    curl_easy_setopt(easy, CURLOPT_CAINFO, limits_.ca_file.c_str());
-    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+    curl().easy_setopt(easy, CURLOPT_CAINFO, limits_.ca_file.c_str());
+    curl().easy_setopt(easy, CURLOPT_CAPATH, nullptr);
   }
-  curl_easy_setopt(easy, CURLOPT_USERAGENT, limits_.user_agent.c_str());
-  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &on_header);
-  curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &on_body);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
-  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_ready_to_send);
-  curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
+  curl().easy_setopt(easy, CURLOPT_USERAGENT, limits_.user_agent.c_str());
+  curl().easy_setopt(easy, CURLOPT_HEADERFUNCTION, &on_header);
+  curl().easy_setopt(easy, CURLOPT_HEADERDATA, this);
+  curl().easy_setopt(easy, CURLOPT_WRITEFUNCTION, &on_body);
+  curl().easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  curl().easy_setopt(easy, CURLOPT_PREREQFUNCTION, &on_ready_to_send);
+  curl().easy_setopt(easy, CURLOPT_PREREQDATA, this);
 }
 
 void HttpEasy::begin(HttpTransport::RequestId id_, HttpRequest request) {
@@ -92,28 +92,28 @@ void HttpEasy::begin(HttpTransport::RequestId id_, HttpRequest request) {
   header_bytes_ = 0;
   given_ = repeated_ = too_large_ = headers_too_large_ = headers_whole_ = false;
   words_[0] = '\0';
-  curl_easy_setopt(handle_.get(), CURLOPT_NOPROXY, is_near(request_.url) ? "*" : nullptr);
-  curl_easy_setopt(handle_.get(), CURLOPT_URL, request_.url.c_str());
+  curl().easy_setopt(handle_.get(), CURLOPT_NOPROXY, is_near(request_.url) ? "*" : nullptr);
+  curl().easy_setopt(handle_.get(), CURLOPT_URL, request_.url.c_str());
   set_method();
   for (const HttpHeader& header : request_.headers) add_header(header.name + ": " + header.value);
   // No waiting for leave to send a large body: the answer says what the server thinks of it.
   if (request_.body.size() >= expect_bytes) add_header("Expect:");
-  curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());
+  curl().easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());
 }
 
 void HttpEasy::set_method() {
   CURL* const easy = handle_.get();
   const bool plain_get = request_.method == "GET" && request_.body.empty();
-  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, nullptr);
+  curl().easy_setopt(easy, CURLOPT_CUSTOMREQUEST, nullptr);
   if (plain_get) {
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, nullptr);
-    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+    curl().easy_setopt(easy, CURLOPT_POSTFIELDS, nullptr);
+    curl().easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     return;
   }
-  curl_easy_setopt(easy, CURLOPT_POST, 1L);
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.c_str());  // not copied: ours until end()
-  if (request_.method != "POST") curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  curl().easy_setopt(easy, CURLOPT_POST, 1L);
+  curl().easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  curl().easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.c_str());  // not copied: ours until end()
+  if (request_.method != "POST") curl().easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
   const bool typed = std::any_of(request_.headers.begin(), request_.headers.end(), [](const HttpHeader& header) {
     return header.name == "Content-Type" || header.name == "content-type";
   });
@@ -122,7 +122,7 @@ void HttpEasy::set_method() {
 }
 
 void HttpEasy::add_header(const std::string& line) {
-  curl_slist* const longer = curl_slist_append(headers_.get(), line.c_str());
+  curl_slist* const longer = curl().slist_append(headers_.get(), line.c_str());
   if (longer == nullptr) throw std::bad_alloc();
   (void)headers_.release();
   headers_.reset(longer);
@@ -131,8 +131,8 @@ void HttpEasy::add_header(const std::string& line) {
 void HttpEasy::clear() {
   id = 0;
   origin.clear();
-  curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, nullptr);
-  curl_easy_setopt(handle_.get(), CURLOPT_POSTFIELDS, nullptr);
+  curl().easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, nullptr);
+  curl().easy_setopt(handle_.get(), CURLOPT_POSTFIELDS, nullptr);
   headers_.reset();
   request_ = {};
   answer_ = {};
@@ -187,8 +187,8 @@ int HttpEasy::on_ready_to_send(void* self, char* /*remote*/, char* /*local*/, in
 std::size_t HttpEasy::bytes_given() const {
   long head = 0;
   curl_off_t body = 0;
-  curl_easy_getinfo(handle_.get(), CURLINFO_REQUEST_SIZE, &head);
-  curl_easy_getinfo(handle_.get(), CURLINFO_SIZE_UPLOAD_T, &body);
+  curl().easy_getinfo(handle_.get(), CURLINFO_REQUEST_SIZE, &head);
+  curl().easy_getinfo(handle_.get(), CURLINFO_SIZE_UPLOAD_T, &body);
   return static_cast<std::size_t>(head) + static_cast<std::size_t>(body);
 }
 
@@ -201,13 +201,13 @@ HttpReply HttpEasy::end(CURLcode code) {
   if (code == CURLE_OK && !headers_whole_) code = CURLE_PARTIAL_FILE;
   if (code != CURLE_OK) return tl::unexpected(failure(code));
   long status = 0;
-  curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
+  curl().easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
   answer_.status = static_cast<int>(status);
   return std::move(answer_);
 }
 
 HttpFailure HttpEasy::failure(CURLcode code) const {
-  const std::string why = words_[0] != '\0' ? words_ : curl_easy_strerror(code);
+  const std::string why = words_[0] != '\0' ? words_ : curl().easy_strerror(code);
   const auto say = [&](HttpStage stage, const std::string& what) { return HttpFailure{stage, origin + ": " + what}; };
   if (repeated_) return say(HttpStage::sent, "the connection ended before there was an answer");
   if (too_large_) {

@@ -1,9 +1,8 @@
 #pragma once
-#include <curl/curl.h>
-
 #include <memory>
 #include <string>
 
+#include "runtime/curl.hpp"
 #include "runtime/http.hpp"
 #include "runtime/http_client.hpp"
 #include "runtime/http_sockets.hpp"
@@ -40,10 +39,10 @@ class HttpEasy {
 
  private:
   struct FreeEasy {
-    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+    void operator()(CURL* easy) const { curl().easy_cleanup(easy); }
   };
   struct FreeList {
-    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+    void operator()(curl_slist* list) const { curl().slist_free_all(list); }
   };
 
   void set_base();

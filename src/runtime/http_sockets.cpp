@@ -12,26 +12,26 @@
 namespace holdfast::runtime {
 
 HttpSockets::HttpSockets(AsioLoop& loop, std::function<void()> progressed)
-    : loop_(loop), progressed_(std::move(progressed)), multi_(curl_multi_init()) {
+    : loop_(loop), progressed_(std::move(progressed)), multi_(curl().multi_init()) {
   if (multi_ == nullptr) throw std::runtime_error("libcurl has no multi handle to give: out of memory");
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &on_interest);
-  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &on_timeout);
-  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &on_interest);
+  curl().multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &on_timeout);
+  curl().multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
 }
 
 HttpSockets::~HttpSockets() {
   *alive_ = false;
   if (timer_ != 0) loop_.cancel(timer_);
   timer_ = 0;
-  curl_multi_cleanup(multi_);  // closes idle connections, through on_close
+  curl().multi_cleanup(multi_);  // closes idle connections, through on_close
 }
 
 void HttpSockets::attach(CURL* easy) {
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &on_open);
-  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
-  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &on_close);
-  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, this);
+  curl().easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &on_open);
+  curl().easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
+  curl().easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &on_close);
+  curl().easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, this);
 }
 
 curl_socket_t HttpSockets::on_open(void* self, curlsocktype /*purpose*/, curl_sockaddr* address) {
@@ -156,7 +156,7 @@ void HttpSockets::on_timer() {
 
 void HttpSockets::act(curl_socket_t descriptor, int events) {
   int running = 0;
-  const CURLMcode code = curl_multi_socket_action(multi_, descriptor, events, &running);
+  const CURLMcode code = curl().multi_socket_action(multi_, descriptor, events, &running);
   HOLDFAST_ASSERT(code == CURLM_OK || code == CURLM_BAD_SOCKET, "libcurl is called as it asks to be");
   progressed_();
 }

@@ -1,12 +1,11 @@
 #pragma once
-#include <curl/curl.h>
-
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
 #include <unordered_map>
 
 #include "runtime/asio_loop.hpp"
+#include "runtime/curl.hpp"
 
 namespace holdfast::runtime {
 

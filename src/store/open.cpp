@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -41,7 +42,13 @@ Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop,
   auto options = dynamodb::parse_table_url(url);
   if (!options) return tl::unexpected(options.error());
   options->making = making;
-  auto callers = dynamodb::connect(*options, loop, transport(), dynamodb::this_machine(loop));
+  std::unique_ptr<runtime::HttpTransport> http;
+  try {
+    http = transport();
+  } catch (const std::runtime_error& error) {  // where there is no libcurl
+    return fail(Code::not_found, "cannot open the store \"" + url + "\": " + error.what());
+  }
+  auto callers = dynamodb::connect(*options, loop, std::move(http), dynamodb::this_machine(loop));
   if (!callers) return misuse(url, callers.error().detail);
   return dynamodb::make_dynamodb_store(*std::move(options), std::move(callers->table), loop,
                                        std::move(callers->stream));

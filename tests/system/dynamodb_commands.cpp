@@ -159,6 +159,14 @@ TEST_F(DynamoDbCommands, a_table_that_is_not_there_is_told_with_the_command_that
   EXPECT_THAT(refused.err, HasSubstr(advice));
 }
 
+TEST_F(DynamoDbCommands, libcurl_is_needed_where_http_is_spoken_and_nowhere_else) {
+  be_without_table();
+  program.write("libcurl.so.4", "");  // found first, and of no use
+  program.set("LD_LIBRARY_PATH", program.folder().path().string());
+  expect_one_line(program.run({"conn", "ls"}), 1, "install Debian's libcurl4");
+  EXPECT_EQ(program.run({"run", "t", "--store", "sqlite:t.db", "--", "true"}).code, 0);
+}
+
 TEST_F(DynamoDbCommands, a_listing_whose_reader_has_gone_ends_in_silence) {
   be_on_dynamodb(table);
   const auto ended = program.run_command({"/bin/sh", "-c", R"("$0" conn ls | true)", program_file});
