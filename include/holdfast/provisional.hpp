@@ -59,6 +59,7 @@ struct Provisional {
   WallTime until{};        ///< what was not begun by then is rejected
   Wish wish;               ///< what stands in the journal; of a decision: what is proposed, by us or before us
   bool was_there = false;  ///< the ticket was in the journal before, or the proposal is another's
+  std::string why;         ///< it is not in the store, for people
 };
 template <class T>
 using Accepted = std::variant<Committed<T>, Provisional>;

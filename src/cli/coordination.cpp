@@ -32,8 +32,10 @@ int code_of(const Failure& failure) {
       return static_cast<int>(CoordExit::busy);
     case Failure::Kind::mismatch:
       return static_cast<int>(CoordExit::usage);
-    case Failure::Kind::refused:
     case Failure::Kind::rejected:
+      if (failure.error.code == Code::usage) return static_cast<int>(CoordExit::usage);
+      break;
+    case Failure::Kind::refused:
       break;
   }
   return static_cast<int>(CoordExit::failed);
@@ -42,6 +44,12 @@ int code_of(const Failure& failure) {
 int complain_of(const Failure& failure) {
   complain(failure.error.detail);
   return code_of(failure);
+}
+
+Result<int> complain_of(const Error& error) {
+  if (error.code == Code::usage) return tl::unexpected<Error>(error);
+  complain(error.detail);
+  return static_cast<int>(error.code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
 }
 
 int complain_of_start(const Error& error) {
@@ -132,9 +140,7 @@ Result<int> coordinate(const std::string& store, Duration patience,
     return static_cast<int>(CoordExit::unavailable);
   }
   Result<int> done = here ? action(**here) : Result<int>(tl::unexpected<Error>(here.error()));
-  if (done || done.error().code == Code::usage) return done;
-  complain(done.error().detail);
-  return static_cast<int>(done.error().code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
+  return done ? done : complain_of(done.error());
 }
 
 void Coordination::wake() {

@@ -23,10 +23,14 @@ enum class CoordExit : int {
   unavailable = 69,  ///< the store cannot be reached
   busy = 75,         ///< somebody else has it; trying again later can help
   lost = 76,         ///< the right was lost while the command ran
+  provisional = 79,  ///< accepted on this machine, and not in the store
 };
 [[nodiscard]] int code_of(const Failure& failure);
 /// Tells it in one line on standard error; its exit code.
 int complain_of(const Failure& failure);
+/// The same for what went wrong before the store was asked. What was asked for wrongly is handed on, to be told by
+/// the program.
+[[nodiscard]] Result<int> complain_of(const Error& error);
 
 /// A command that was not started: its lease had ended, or there is no such command.
 int complain_of_start(const Error& error);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/coordination.hpp"
+#include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 struct CounterSettings {
   CallSettings call;
+  ModeSettings mode;
   std::string key, delta, op;
   std::optional<Duration> remember;
   std::string floor;
@@ -31,7 +33,21 @@ Result<int> tell_value(const CounterSettings& settings, std::int64_t value, std:
   return 0;
 }
 
+/// The store, or the journal.
+Result<int> accept(const CounterSettings& settings, const AddOptions& options) {
+  const auto ticket = ticket_of(settings.mode, "--op", settings.op);
+  if (!ticket) return tl::unexpected<Error>(ticket.error());
+  const AddWish wish{options.key, options.delta, options.floor};
+  auto accepting = Accepting::begin(settings.call, settings.mode);
+  if (!accepting) return complain_of(accepting.error());
+  return accepting->run<Added>(
+      wish, *ticket, [&](coord::Available& by, auto handler) { by.add(wish, *ticket, std::move(handler)); },
+      [&](const Added& added) { return tell_value(settings, added.value, added.was_repeat); });
+}
+
 Result<int> add(const CounterSettings& settings) {
+  const auto available = is_available(settings.mode);
+  if (!available) return tl::unexpected<Error>(available.error());
   AddOptions options;
   options.key = settings.key;
   const auto delta = parse_number(settings.delta, INT64_MIN, INT64_MAX);
@@ -42,6 +58,7 @@ Result<int> add(const CounterSettings& settings) {
     if (!floor) return fail(Code::usage, "--floor: " + floor.error().detail);
     options.floor = *floor;
   }
+  if (*available) return accept(settings, options);
   if (settings.remember) options.remember = *settings.remember;
   return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
     options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
@@ -68,14 +85,18 @@ void add_counter(Setup setup) {
       setup,
       {.name = "add",
        .description = "add to a counter and print its value; with --op, once however often it is repeated",
-       .example = "counter add visits 1 --op request-17\ncounter add seats -2 --floor 0 --op order-9",
-       .exit_codes = call_exit_codes("refused: it would go below --floor; or something else failed")},
+       .example = "counter add visits 1 --op request-17\ncounter add seats -2 --floor 0 --op order-9\n"
+                  "counter add visits 1 --op request-17 --mode available",
+       .exit_codes =
+           call_exit_codes("refused: it would go below --floor; or something else failed") + mode_exit_codes()},
       usage, [settings] { return add(*settings); });
   add_argument(adds, "KEY", settings->key, "the counter; one that is not there is 0");
   add_argument(adds, "DELTA", settings->delta, "what is added: a whole number, negative ones too");
   add_text(adds, "--op", "ID", settings->op, "names this operation: repeated, it counts once");
   add_text(adds, "--floor", "N", settings->floor, "refuse what would take the value below this");
-  add_duration(adds, "--remember", settings->remember, "how long --op is remembered, at least", "1d");
+  add_duration(adds, "--remember", settings->remember, "how long --op is remembered, at least",
+               "1d; in --mode available a year");
+  add_mode(adds, settings->mode, "--op");
   add_call(adds, settings->call, "the value, and whether the operation had been carried out before");
   CLI::App& shows = add_command(setup,
                                 {.name = "show",

@@ -4,8 +4,10 @@
 #include <boost/json/serialize.hpp>
 
 #include "cli/coordination.hpp"
+#include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "runtime/environment.hpp"
 
 namespace holdfast::cli {
 
@@ -13,15 +15,12 @@ namespace {
 
 struct DecideSettings {
   CallSettings call;
+  ModeSettings mode;
   std::string key, value;
 };
 
-Result<int> decide(Coordination& here, const DecideSettings& settings) {
-  const auto decided = here.await<Decided>([&](auto handler) {
-    here.coordinator().decide(settings.key, Value(settings.value), settings.call.store_patience, std::move(handler));
-  });
-  if (!decided) return decided.error();
-  const std::string* text = decided->value.as_string();
+Result<int> tell(const DecideSettings& settings, const Decided& decided) {
+  const std::string* text = decided.value.as_string();
   if (text == nullptr) {
     return complain_of(
         {Failure::Kind::rejected, Error(Code::corrupt, "what was decided about " + settings.key + " is no text")});
@@ -30,13 +29,42 @@ Result<int> decide(Coordination& here, const DecideSettings& settings) {
   if (settings.call.json) {
     out = boost::json::serialize(boost::json::object{{"key", settings.key},
                                                      {"value", *text},
-                                                     {"proposer", decided->proposer},
-                                                     {"decided_at_ms", decided->at.time_since_epoch().count()},
-                                                     {"was_ours", decided->was_ours}});
+                                                     {"proposer", decided.proposer},
+                                                     {"decided_at_ms", decided.at.time_since_epoch().count()},
+                                                     {"was_ours", decided.was_ours}});
   }
   const auto printed = print(out + "\n");
   if (!printed) return tl::unexpected<Error>(printed.error());
   return 0;
+}
+
+Result<int> decide(Coordination& here, const DecideSettings& settings) {
+  const auto decided = here.await<Decided>([&](auto handler) {
+    here.coordinator().decide(settings.key, Value(settings.value), settings.call.store_patience, std::move(handler));
+  });
+  if (!decided) return decided.error();
+  return tell(settings, *decided);
+}
+
+/// The store, or the journal.
+Result<int> accept(const DecideSettings& settings) {
+  auto accepting = Accepting::begin(settings.call, settings.mode);
+  if (!accepting) return complain_of(accepting.error());
+  const std::string& ticket = settings.mode.ticket;
+  return accepting->run<Decided>(
+      DecideWish{settings.key, settings.value, runtime::host_and_process()}, ticket,
+      [&](coord::Available& by, auto handler) {
+        by.decide(settings.key, settings.value, ticket, std::move(handler));
+      },
+      [&](const Decided& decided) { return tell(settings, decided); });
+}
+
+Result<int> decide(const DecideSettings& settings) {
+  const auto available = is_available(settings.mode);
+  if (!available) return tl::unexpected<Error>(available.error());
+  if (*available) return accept(settings);
+  return coordinate(settings.call.store, settings.call.store_patience,
+                    [&](Coordination& here) { return decide(here, settings); });
 }
 
 }  // namespace
@@ -47,14 +75,13 @@ void add_decide(Setup setup) {
       add_command(setup,
                   {.name = "decide",
                    .description = "propose a value; print the one that was proposed first, now and for ever",
-                   .example = "decide paid-first order-17",
-                   .exit_codes = call_exit_codes("something else failed: the table is damaged")},
-                  static_cast<int>(CoordExit::usage), [settings] {
-                    return coordinate(settings->call.store, settings->call.store_patience,
-                                      [&](Coordination& here) { return decide(here, *settings); });
-                  });
+                   .example = "decide paid-first order-17\n"
+                              "decide paid-first order-17 --mode available --ticket order-17",
+                   .exit_codes = call_exit_codes("something else failed: the table is damaged") + mode_exit_codes()},
+                  static_cast<int>(CoordExit::usage), [settings] { return decide(*settings); });
   add_argument(app, "KEY", settings->key, "what is decided");
   add_argument(app, "VALUE", settings->value, "what we propose");
+  add_mode(app, settings->mode);
   add_call(app, settings->call, "who proposed it, when, and whether that was us");
 }
 

@@ -2,10 +2,11 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "cli/coordination.hpp"
+#include "cli/journal_file.hpp"
+#include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "coord/available.hpp"
@@ -16,7 +17,6 @@
 #include "runtime/exit_watch.hpp"
 #include "runtime/units.hpp"
 #include "store/json.hpp"
-#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -36,36 +36,6 @@ struct JournalSettings {
   Duration max_age = std::chrono::hours(24);
   bool all = false, json = false;
 };
-
-/// As it is written into a journal: the same table, wherever the command is called from.
-std::string store_name(const std::string& store) {
-  if (store::is_remote(store)) return store;
-  std::error_code ignored;
-  // Absolute first: of a relative path that is not there, weakly_canonical() leaves the folder out.
-  const auto path = std::filesystem::absolute(store::path_of(store), ignored);
-  return "sqlite:" + std::filesystem::weakly_canonical(path, ignored).string();
-}
-
-Result<std::unique_ptr<Journal>> open_journal(const JournalSettings& settings, bool create) {
-  if (auto checked = StoreSession::check(settings.store); !checked) return tl::unexpected<Error>(checked.error());
-  JournalOptions options;
-  options.path = settings.journal;
-  options.store = store_name(settings.store);
-  options.create = create;
-  return Journal::open(std::move(options));
-}
-
-Result<Basket> basket_from(const std::vector<std::string>& words) {
-  Basket basket;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.rfind('=');
-    if (equals == 0 || equals == std::string::npos) return fail(Code::usage, "'" + word + "' is not SKU=COUNT");
-    const auto count = parse_number(std::string_view(word).substr(equals + 1), 1, INT64_MAX);
-    if (!count) return fail(Code::usage, word + ": " + count.error().detail);
-    if (!basket.emplace(word.substr(0, equals), *count).second) return fail(Code::usage, word + ": named twice");
-  }
-  return basket;
-}
 
 std::string words_of(const Basket& basket) {
   std::string words;
@@ -216,7 +186,7 @@ Result<int> reconcile(const JournalSettings& settings) {
   if (settings.merge != "equal" && settings.merge != "any") {
     return fail(Code::usage, "--merge: '" + settings.merge + "' is none of equal, any");
   }
-  const auto journal = open_journal(settings, false);
+  const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
   return coordinate(
       settings.store, settings.store_patience,
@@ -232,9 +202,9 @@ AvailableOptions mode_of(const JournalSettings& settings) {
 }
 
 Result<int> set_aside(const JournalSettings& settings) {
-  const auto basket = basket_from(settings.basket);
+  const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
-  const auto journal = open_journal(settings, true);
+  const auto journal = open_journal(settings.journal, settings.store, true);
   if (!journal) return tl::unexpected<Error>(journal.error());
   return coordinate(
       settings.store, settings.store_patience,
@@ -253,7 +223,7 @@ Result<int> set_aside(const JournalSettings& settings) {
 }
 
 Result<void> give_back(const JournalSettings& settings) {
-  const auto journal = open_journal(settings, false);
+  const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
   const auto closed = (*journal)->close_quota(settings.id);
   if (!closed) return tl::unexpected<Error>(closed.error());
@@ -263,9 +233,9 @@ Result<void> give_back(const JournalSettings& settings) {
 
 /// The journal alone: no store is asked.
 Result<int> sell(const JournalSettings& settings) {
-  const auto basket = basket_from(settings.basket);
+  const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
-  const auto journal = open_journal(settings, false);
+  const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
   runtime::AsioLoop loop(runtime::random_seed());  // for its clocks and its ids
   const auto sold = coord::sell(**journal, *basket, settings.ticket, mode_of(settings), loop.now(), loop.random());
@@ -278,11 +248,8 @@ const std::string store_codes =
     "  69   the store cannot be reached\n"
     "  64   the command line, a variable or the config file makes no sense\n";
 
-void add_journal_file(CLI::App& app, JournalSettings& settings) {
-  add_text(app, "--journal", "FILE", settings.journal, "the journal, on this machine's disk");
-}
 void add_store_and_patience(CLI::App& app, JournalSettings& settings) {
-  add_journal_file(app, settings);
+  add_journal_file(app, settings.journal);
   add_store(app, settings.store);
   add_duration(app, "--store-patience", settings.store_patience, "how long to wait for a store that does not answer");
 }
@@ -295,7 +262,7 @@ void add_ls(Setup setup) {
                                .example = "journal ls --journal shop.journal",
                                .exit_codes = "there is no journal, or it cannot be read"},
                               [settings] { return list(*settings); });
-  add_journal_file(app, *settings);
+  add_journal_file(app, settings->journal);
   add_switch(app, "--all", settings->all, "also what is over");
   add_switch(app, "--json", settings->json, "print a JSON array");
 }
@@ -341,7 +308,7 @@ void add_quotas(Setup setup) {
                                 .exit_codes = "there is no such quota"},
                                [settings] { return give_back(*settings); });
   add_argument(back, "ID", settings->id, "names the quota");
-  add_journal_file(back, *settings);
+  add_journal_file(back, settings->journal);
   add_store(back, settings->store);
 
   CLI::App& sells = add_command(
@@ -352,8 +319,8 @@ void add_quotas(Setup setup) {
        .exit_codes = "  0    sold, provisionally: it is on the disk\n" + store_codes + "  1    too few are left"},
       usage, [settings] { return sell(*settings); });
   add_arguments(sells, "SKU=COUNT", settings->basket, "what is sold, all or nothing").required();
-  add_text(sells, "--ticket", "ID", settings->ticket, "names this sale: repeated, it happens once");
-  add_duration(sells, "--max-age", settings->max_age, "a ticket that is not reconciled for so long is rejected");
+  add_ticket(sells, settings->ticket, "names this sale: repeated, it happens once");
+  add_max_age(sells, settings->max_age);
   add_store_and_patience(sells, *settings);
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/coordination.hpp"
+#include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "core/coord/names.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 struct QueueSettings {
   CallSettings call;
+  ModeSettings mode;
   std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter;
   Duration delay{};
   Duration visibility = std::chrono::seconds(30);
@@ -53,7 +55,27 @@ boost::json::object json_of(const Message& message) {
 
 // ---- send ----
 
+Result<int> tell_sent(const QueueSettings& settings, const Sent& sent) {
+  if (!settings.call.json) return say(std::to_string(sent.seq) + (sent.was_duplicate ? " sent before" : ""));
+  return say(boost::json::serialize(boost::json::object{{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}}));
+}
+
+/// The store, or the journal.
+Result<int> accept(const QueueSettings& settings, const SendOptions& options) {
+  const auto ticket = ticket_of(settings.mode, "--dedup-id", settings.dedup_id);
+  if (!ticket) return tl::unexpected<Error>(ticket.error());
+  const SendWish wish{options.queue, options.group, options.body,
+                      std::chrono::ceil<std::chrono::milliseconds>(options.delay)};
+  auto accepting = Accepting::begin(settings.call, settings.mode);
+  if (!accepting) return complain_of(accepting.error());
+  return accepting->run<Sent>(
+      wish, *ticket, [&](coord::Available& by, auto handler) { by.send(wish, *ticket, std::move(handler)); },
+      [&](const Sent& sent) { return tell_sent(settings, sent); });
+}
+
 Result<int> send(const QueueSettings& settings) {
+  const auto available = is_available(settings.mode);
+  if (!available) return tl::unexpected<Error>(available.error());
   if (const auto fine = check_names(settings.queue, settings.group); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
@@ -68,12 +90,11 @@ Result<int> send(const QueueSettings& settings) {
                                  std::to_string(SendOptions::body_most));
   }
   if (!store::is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
+  if (*available) return accept(settings, options);
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto sent = here.carry_out<Sent, Send>(settings.call.store_patience, options);
     if (!sent) return sent.error();
-    if (!settings.call.json) return say(std::to_string(sent->seq) + (sent->was_duplicate ? " sent before" : ""));
-    return say(
-        boost::json::serialize(boost::json::object{{"seq", sent->seq}, {"was_duplicate", sent->was_duplicate}}));
+    return tell_sent(settings, *sent);
   });
 }
 
@@ -238,6 +259,7 @@ Result<int> stats(const QueueSettings& settings) {
 CLI::App& add_one(Setup setup, const SettingsPtr& settings, CommandText text, const std::string& failed,
                   Result<int> (*action)(const QueueSettings&)) {
   text.exit_codes = call_exit_codes(failed);
+  if (action == send) text.exit_codes += mode_exit_codes();
   if (action == receive) text.exit_codes += "\n  75   nothing is due: trying again later can help";
   return add_command(setup, text, static_cast<int>(CoordExit::usage),
                      [settings, action] { return action(*settings); });
@@ -248,7 +270,8 @@ void add_send(Setup setup, const SettingsPtr& settings) {
                           {.name = "send",
                            .description = "add a message to the end of a group",
                            .example = "queue send mails user-7 'hello' --dedup-id request-17\n"
-                                      "queue send mails user-7 - <letter.txt"},
+                                      "queue send mails user-7 - <letter.txt\n"
+                                      "queue send mails user-7 'hello' --dedup-id request-17 --mode available"},
                           "something else failed", send);
   add_argument(app, "QUEUE", settings->queue, "the queue");
   add_argument(app, "GROUP", settings->group,
@@ -257,6 +280,7 @@ void add_send(Setup setup, const SettingsPtr& settings) {
   add_text(app, "--dedup-id", "ID", settings->dedup_id,
            "sent again with the same id within 10 minutes: nothing happens");
   add_duration(app, "--delay", settings->delay, "not given out earlier, nor what comes after it in its group");
+  add_mode(app, settings->mode, "--dedup-id");
   add_call(app, settings->call, "its number in the group, and whether it had been sent before");
 }
 

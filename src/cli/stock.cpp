@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/coordination.hpp"
+#include "cli/journal_file.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "core/coord/counter.hpp"
@@ -16,28 +17,13 @@ namespace {
 
 struct StockSettings {
   CallSettings call;
-  std::string id, sku, count, op;
+  std::string id, sku, count, op, mode = "consistent";
   std::vector<std::string> items;
   Duration ttl = std::chrono::minutes(15);
   Duration remember = std::chrono::hours(24 * 7);
   Duration skew = std::chrono::seconds(1);
 };
 using SettingsPtr = std::shared_ptr<StockSettings>;
-
-Result<Basket> basket_from(const std::vector<std::string>& items) {
-  Basket basket;
-  for (const std::string& each : items) {
-    const std::size_t at = each.rfind('=');
-    if (at == std::string::npos || at == 0) return fail(Code::usage, "'" + each + "' is not SKU=COUNT");
-    const auto count = parse_number(std::string_view(each).substr(at + 1), 1, INT64_MAX);
-    if (!count) return fail(Code::usage, each + ": " + count.error().detail);
-    if (!basket.emplace(each.substr(0, at), *count).second) {
-      return fail(Code::usage, each.substr(0, at) + " is given more than once");
-    }
-  }
-  if (basket.size() > 99) return fail(Code::usage, "at most 99 SKUs fit into one reservation");
-  return basket;
-}
 
 Result<int> tell_reservation(const StockSettings& settings, const Reservation& reservation) {
   std::string out = reservation.id + " " + std::string(to_string(reservation.state));
@@ -93,9 +79,17 @@ Result<int> show(const StockSettings& settings) {
 }
 
 Result<int> reserve(const StockSettings& settings) {
-  auto basket = basket_from(settings.items);
+  auto basket = basket_from_words(settings.items);
   if (!basket) return tl::unexpected<Error>(basket.error());
   if (settings.id.empty()) return fail(Code::usage, "ID has no value");
+  if (settings.mode == "available") {
+    return fail(Code::usage,
+                "--mode: a reservation is never provisional, since nothing is promised twice: set goods aside while "
+                "the store is there ('holdfast journal set-aside'), and sell of those ('holdfast journal sell')");
+  }
+  if (settings.mode != "consistent") {
+    return fail(Code::usage, "--mode: '" + settings.mode + "' is not consistent, the only one that there is here");
+  }
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto reserved = here.await<Reservation>([&](auto handler) {
       here.coordinator().reserve({settings.id, *basket, settings.ttl, settings.remember}, settings.skew,
@@ -195,6 +189,8 @@ void add_stock(Setup setup) {
   add_duration(reserves, "--ttl", settings->ttl, "goods that are not confirmed by then come back");
   add_duration(reserves, "--remember", settings->remember, "how long ID is known after that, at least");
   add_skew(reserves, *settings);
+  add_text(reserves, "--mode", "MODE", settings->mode,
+           "consistent; what can be sold while the store is away was set aside before: 'journal sell'");
   add_call(reserves, settings->call, "the reservation");
 
   add_end(setup, settings,

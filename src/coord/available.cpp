@@ -35,7 +35,7 @@ Intent draft_of(Wish wish, std::string ticket, const AvailableOptions& options, 
   return draft;
 }
 
-Ended<Provisional> append(Journal& journal, Intent draft, const AvailableOptions& options, Now now) {
+Ended<Provisional> append(Journal& journal, Intent draft, std::string why, const AvailableOptions& options, Now now) {
   auto appended = journal.append(std::move(draft), {options.max_provisional, options.max_age}, now.wall);
   if (!appended) return tl::unexpected(std::move(appended.error()));
   const Intent& intent = appended->intent;
@@ -44,15 +44,21 @@ Ended<Provisional> append(Journal& journal, Intent draft, const AvailableOptions
         Failure{Failure::Kind::refused,
                 Error(Code::exhausted, "the ticket " + intent.ticket + " was rejected: " + intent.note)});
   }
-  return Provisional{intent.ticket, intent.expires_at, intent.wish, appended->was_there};
+  return Provisional{intent.ticket, intent.expires_at, intent.wish, appended->was_there, std::move(why)};
 }
 
 }  // namespace
 
+Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::string why,
+                          const AvailableOptions& options, Now now, Random& random) {
+  return append(journal, draft_of(std::move(wish), std::move(ticket), options, now, random), std::move(why), options,
+                now);
+}
+
 Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket, const AvailableOptions& options, Now now,
                         Random& random) {
-  return append(journal, draft_of(DrawWish{std::move(basket), {}}, std::move(ticket), options, now, random), options,
-                now);
+  return accept(journal, DrawWish{std::move(basket), {}}, std::move(ticket), "goods are sold out of a quota", options,
+                now, random);
 }
 
 Available::Available(Journal& journal, Store& store, Loop& loop, AvailableOptions options)
@@ -79,7 +85,8 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
   // What is settled is asked of the store again: it tells what came of it.
   const bool was_rejected = *there && (*there)->state == Intent::State::rejected;
   if (*waits || was_rejected) {
-    auto appended = append(journal_, std::move(draft), options_, loop_.now());
+    auto appended =
+        append(journal_, std::move(draft), "something about the same waits in the journal", options_, loop_.now());
     if (!appended) return later(tl::unexpected(std::move(appended.error())));
     return later(Accepted<T>(*std::move(appended)));
   }
@@ -97,7 +104,7 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
     T value = *result;
     // Ours whichever of its tries it was, also one before a crash.
     if constexpr (std::is_same_v<T, Decided>) {
-      value.was_ours = value.proposer == proposer_of(std::get<DecideWish>(draft.wish), draft.ticket);
+      value.was_ours = is_proposed_under(value.proposer, draft.ticket);
     }
     return handler(Accepted<T>(Committed<T>{std::move(value)}));
   }
@@ -107,7 +114,7 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
   }
   // It may have happened, or may still: the journal has to know.
   if (kind == Failure::Kind::unknown) begin(draft, draft.accepted_at);
-  auto appended = append(journal_, std::move(draft), options_, loop_.now());
+  auto appended = append(journal_, std::move(draft), result.error().error.detail, options_, loop_.now());
   if (!appended) return handler(tl::unexpected(std::move(appended.error())));
   handler(Accepted<T>(*std::move(appended)));
 }

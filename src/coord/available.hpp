@@ -26,8 +26,13 @@ struct AvailableOptions {
   std::string proposer;                         ///< who decides, for people
 };
 
+/// Accepts something without asking the store: for who knows why it is not to be had. Where it is, ask Available.
+/// An empty ticket: a new one. Waits for the disk.
+[[nodiscard]] Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::string why,
+                                        const AvailableOptions& options, Now now, Random& random);
+
 /// Sells goods out of a quota in this journal, without the store: always provisional, at once, and never more than
-/// was set aside. An empty ticket: a new one. Waits for the disk.
+/// was set aside. As accept().
 [[nodiscard]] Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket,
                                       const AvailableOptions& options, Now now, Random& random);
 

@@ -245,6 +245,49 @@ TEST_F(CoordRun, f22_one_that_was_abandoned_is_run_again_or_held_for_a_person) {
   EXPECT_EQ(program.run({"once", "k", "--abandoned", "hold", "--", "echo", "again"}).out, "again\n");
 }
 
+TEST_F(CoordRun, f22_a_command_says_what_became_of_one_that_was_abandoned) {
+  program.write("ask", "#!/bin/sh\necho \"$HOLDFAST_TASK $*\" >>asked; cat answer; exit $(cat code)\n");
+  std::filesystem::permissions(program.file("ask"), std::filesystem::perms::owner_all);
+  const auto call = [&](const std::string& key, const std::string& script) {
+    return std::vector<std::string>{"once",        key,       "--abandoned", "reconcile",
+                                    "--reconcile", "./ask",   "--wait",      "30s",
+                                    "--",          "/bin/sh", "-c",          "echo began >>runs; " + script};
+  };
+  const auto answer = [&](const std::string& code, const std::string& text) {
+    program.write("code", code);
+    program.write("answer", text);
+  };
+  for (const std::string key : {"done", "again", "unknown"}) {
+    EXPECT_EQ(program.run(call(key, "kill -9 $$")).code, 137);
+  }
+  EXPECT_EQ(program.read("asked"), "") << "nobody had begun before";
+
+  answer("0", "charged before\n");
+  EXPECT_EQ(program.run(call("done", "echo new")).out, "charged before\n");
+  EXPECT_EQ(program.run({"once", "done", "--", "echo", "new"}).out, "charged before\n") << "that is its result now";
+  EXPECT_EQ(program.read("asked"), "done /bin/sh -c echo began >>runs; echo new\n");
+
+  for (const std::string code : {"1", "75", "127"}) {
+    answer(code, "");
+    expect_one_line(program.run(call("unknown", "echo new")), 75, "task release");
+  }
+  std::filesystem::remove(program.file("ask"));
+  EXPECT_EQ(program.run(call("unknown", "echo new")).code, 1) << "what asks is not there";
+  expect_one_line(program.run({"once", "unknown", "--abandoned", "hold", "--", "true"}), 75, "left no result");
+  program.write("ask", "#!/bin/sh\nexit 10\n");
+  std::filesystem::permissions(program.file("ask"), std::filesystem::perms::owner_all);
+  EXPECT_EQ(program.run(call("again", "echo new")).out, "new\n");
+  EXPECT_EQ(program.read("runs"), "began\nbegan\nbegan\nbegan\n");
+  expect_one_line(program.run({"once", "k", "--abandoned", "reconcile", "--", "true"}), 64, "--reconcile");
+  expect_one_line(program.run({"once", "k", "--reconcile", "./ask", "--", "true"}), 64, "--abandoned reconcile");
+}
+
+TEST_F(CoordRun, f22_a_command_that_is_not_there_leaves_what_was_abandoned_as_it_was) {
+  EXPECT_EQ(program.run({"once", "k", "--", "/bin/sh", "-c", "kill -9 $$"}).code, 137);
+  EXPECT_EQ(program.run({"once", "k", "--", "./nowhere"}).code, 1);
+  expect_one_line(program.run({"once", "k", "--abandoned", "hold", "--", "true"}), 75, "left no result");
+}
+
 TEST_F(CoordRun, f22_however_a_command_ends_without_saying_how_far_it_came_that_is_held_for_a_person) {
   const std::string began = "echo began >>runs; ";
   const auto begin = [&](const std::string& key, std::vector<std::string> more, const std::string& script) {

@@ -161,6 +161,9 @@ bool same_wish(const Wish& left, const Wish& right) {
   const auto* one = std::get_if<DrawWish>(&left);
   const auto* other = std::get_if<DrawWish>(&right);
   if (one != nullptr && other != nullptr) return one->basket == other->basket;
+  const auto* ours = std::get_if<DecideWish>(&left);
+  const auto* theirs = std::get_if<DecideWish>(&right);
+  if (ours != nullptr && theirs != nullptr) return ours->key == theirs->key && ours->proposal == theirs->proposal;
   return left == right;
 }
 

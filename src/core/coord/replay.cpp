@@ -94,7 +94,14 @@ bool merge_equal(const DecideWish& ours, const Decided& decided) {
 }
 
 std::string proposer_of(const DecideWish& wish, std::string_view ticket) {
-  return wish.proposer + "#" + std::string(ticket);
+  std::string name = wish.proposer;
+  std::ranges::replace(name, '#', '-');  // what follows the first one is the ticket
+  return name + "#" + std::string(ticket);
+}
+
+bool is_proposed_under(std::string_view proposer, std::string_view ticket) {
+  const std::size_t mark = proposer.find('#');
+  return mark != std::string_view::npos && proposer.substr(mark + 1) == ticket;
 }
 
 Replay::Replay(Intent intent, Now now, Instant deadline, Random& random)
@@ -114,7 +121,7 @@ Verdict Replay::verdict(const Merge& merge) const {
   if (const auto* result = decided()) {
     if (!*result) return verdict_of(result->error());
     const auto& ours = std::get<DecideWish>(intent_.wish);
-    if ((*result)->proposer == proposer_of(ours, intent_.ticket)) return confirmed("ours is what was decided");
+    if (is_proposed_under((*result)->proposer, intent_.ticket)) return confirmed("ours is what was decided");
     const std::string who = "what " + (*result)->proposer + " proposed was decided";
     return merge(ours, **result) ? confirmed(who) : rejected(who);
   }

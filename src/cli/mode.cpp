@@ -1,0 +1,103 @@
+#include "cli/mode.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "cli/journal_file.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "runtime/asio_loop.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/environment.hpp"
+
+namespace holdfast::cli {
+
+void add_max_age(CLI::App& app, Duration& target) {
+  add_duration(app, "--max-age", target, "a ticket that is not reconciled for so long is rejected");
+}
+
+void add_ticket(CLI::App& app, std::string& target, const std::string& description) {
+  add_text(app, "--ticket", "ID", target, description).envname("")->configurable(false);
+}
+
+void add_mode(CLI::App& app, ModeSettings& settings, const std::string& same_as) {
+  add_text(app, "--mode", "MODE", settings.mode,
+           "while the store is away: consistent (say so) or available (accept provisionally, into a journal)");
+  add_journal_file(app, settings.journal);
+  add_ticket(app, settings.ticket,
+             "names this operation, in journal and store: repeated, it happens once" +
+                 (same_as.empty() ? "" : "; the same as " + same_as));
+  add_max_age(app, settings.max_age);
+  add_number(app, "--max-provisional", settings.max_provisional, 1, 1'000'000,
+             "more tickets that wait to be reconciled: refused");
+}
+
+Result<bool> is_available(const ModeSettings& settings) {
+  if (settings.mode == "available") return true;
+  if (settings.mode != "consistent") {
+    return fail(Code::usage, "--mode: '" + settings.mode + "' is none of consistent, available");
+  }
+  if (!settings.ticket.empty()) return fail(Code::usage, "--ticket is for --mode available");
+  return false;
+}
+
+Result<std::string> ticket_of(const ModeSettings& settings, const std::string& option, const std::string& given) {
+  if (settings.ticket.empty() || given.empty() || given == settings.ticket) {
+    return settings.ticket.empty() ? given : settings.ticket;
+  }
+  return fail(Code::usage, option + " and --ticket name the operation: one of them is enough");
+}
+
+std::string mode_exit_codes() {
+  return "\n  79   provisional: it is in this machine's journal, not in the store ('holdfast journal reconcile')";
+}
+
+Result<int> tell_provisional(bool json, const Provisional& provisional) {
+  complain("not in the store but in the journal, provisionally: " + provisional.why);
+  std::string out = "provisional " + one_line(provisional.ticket);
+  if (json) {
+    boost::json::object object{{"provisional", true},
+                               {"ticket", provisional.ticket},
+                               {"kind", kind_of(provisional.wish)},
+                               {"until_ms", provisional.until.time_since_epoch().count()},
+                               {"was_there", provisional.was_there}};
+    // Where another proposal waits already, it is that one's ticket.
+    if (const auto* decide = std::get_if<DecideWish>(&provisional.wish)) {
+      object["proposed"] = *decide->proposal.as_string();
+    }
+    out = boost::json::serialize(object);
+  }
+  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
+  return static_cast<int>(CoordExit::provisional);
+}
+
+Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings& mode) {
+  Accepting accepting;
+  accepting.json_ = call.json;
+  accepting.options_.max_age = mode.max_age;
+  accepting.options_.max_provisional = static_cast<std::size_t>(mode.max_provisional);
+  accepting.options_.patience = call.store_patience;
+  accepting.options_.proposer = runtime::host_and_process();
+  auto journal = open_journal(mode.journal, call.store, true);
+  if (!journal) return tl::unexpected<Error>(journal.error());
+  accepting.journal_ = *std::move(journal);
+  // A table whose file is not there is away: another one in its place would be empty.
+  auto here = Coordination::open(call.store, call.store_patience, StoreSession::Create::never);
+  if (here) {
+    accepting.here_ = *std::move(here);
+  } else if (here.error().code == Code::not_found || here.error().code == Code::unavailable) {
+    accepting.why_ = here.error().detail;
+  } else {
+    return tl::unexpected<Error>(here.error());
+  }
+  return accepting;
+}
+
+Result<int> Accepting::without_store(const Wish& wish, const std::string& ticket) {
+  runtime::AsioLoop loop(runtime::random_seed());  // for its clocks and its ids
+  auto accepted = coord::accept(*journal_, wish, ticket, why_, options_, loop.now(), loop.random());
+  if (!accepted) return complain_of(accepted.error());
+  return tell_provisional(json_, *accepted);
+}
+
+}  // namespace holdfast::cli
