@@ -118,6 +118,7 @@ void Rules::owe(Writing& written, std::int16_t process, std::int32_t connection,
   const Known& known = this->process(process);
   const Holding* const held = holding(connection, process, {intent.epoch});
   Instant until{};
+  Duration pause_most = terms.lease / 20;
   switch (intent.kind) {
     case Intent::Kind::claim:
       // Not where it drains, or where its wall clock may say by now that it is too early.
@@ -130,12 +131,14 @@ void Rules::owe(Writing& written, std::int16_t process, std::int32_t connection,
       break;
     case Intent::Kind::release:
       if (held == nullptr || known.ended) return;
-      until = held->confirmed + terms.lease / 2;  // well before others take it by themselves
+      // Well before others take it by themselves: a time of ours, by which the Keeper's pauses do not go.
+      until = held->confirmed + terms.lease / 2;
+      pause_most = terms.renew_every / 2 + 1s;
       break;
     case Intent::Kind::other:
       return;
   }
-  if (until - own_time(process) > terms.lease / 20) written.owed_until = until;
+  if (until - own_time(process) > pause_most) written.owed_until = until;
 }
 
 void Rules::look_at_what_is_owed(std::int16_t process, std::int32_t connection) {

@@ -31,7 +31,9 @@ void Rules::asked(std::int16_t process, const Update& update) {
               intent.epoch);
   Known& known = this->process(process);
   if (connection >= 0) {
-    if (writing(process, connection).under_way++ > 0) {
+    Writing& written = writing(process, connection);
+    // Who stood still may find out that an answer is overdue before it finds out that there is none.
+    if (written.under_way++ > 0 && !stood_still(known, written.first_asked)) {
       broken("S11", who(process) + " has two writes of one lease under way", connection);
     }
     asked_duties(process, connection, update, intent);
@@ -180,7 +182,10 @@ void Rules::own_claim_refused(std::int16_t process, std::int32_t connection, con
 
 void Rules::gave_back(std::int16_t process, std::int32_t connection) {
   const Conn& at = conn(connection);
-  if (!at.covered.meets(at.row.last_seq + 1, INT64_MAX)) return;
+  // Not what former owners had made durable under older epochs: nobody owes a checkpoint of that any more.
+  const auto its = std::find_if(at.holdings.rbegin(), at.holdings.rend(),
+                                [&](const Holding& one) { return one.process == process; });
+  if (its == at.holdings.rend() || !its->next || *its->next <= at.row.last_seq + 1) return;
   broken("S11",
          who(process) + " gave back with last_seq " + std::to_string(at.row.last_seq) +
              ", but later numbers are safe in its sink",
