@@ -151,9 +151,11 @@ struct Group {
 
 struct SendOptions {
   std::string queue, group;
-  std::string body;      ///< at most 350,000 bytes
-  std::string dedup_id;  ///< sent again with the same id within the window: nothing happens. Empty: none
-  Duration delay{};      ///< not given out earlier, nor what comes after it in its group
+  std::string body;  ///< at most 350,000 bytes
+  /// The same message again with the same id within the window: nothing happens. Another one, or to another group:
+  /// a mismatch. Empty: none.
+  std::string dedup_id;
+  Duration delay{};                                  ///< not given out earlier, nor what comes after it in its group
   Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message
   Duration retention = std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long
 

@@ -278,7 +278,7 @@ void add_send(Setup setup, const SettingsPtr& settings) {
                "messages of one group are received in their order, one batch at a time");
   add_argument(app, "BODY", settings->body, "the message, in UTF-8; - reads it from standard input");
   add_text(app, "--dedup-id", "ID", settings->dedup_id,
-           "sent again with the same id within 10 minutes: nothing happens");
+           "the same again with the same id within 10 minutes: nothing happens; another message: refused");
   add_duration(app, "--delay", settings->delay, "not given out earlier, nor what comes after it in its group");
   add_mode(app, settings->mode, "--dedup-id");
   add_call(app, settings->call, "its number in the group, and whether it had been sent before");

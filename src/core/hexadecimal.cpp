@@ -1,5 +1,7 @@
 #include "core/hexadecimal.hpp"
 
+#include <charconv>
+
 namespace holdfast {
 
 std::string percent_encoded(std::string_view text, std::string_view plain) {
@@ -18,6 +20,22 @@ std::string percent_encoded(std::string_view text, std::string_view plain) {
     }
   }
   return result;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    unsigned byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) return std::nullopt;
+    decoded.push_back(static_cast<char>(byte));
+    i += 2;
+  }
+  return decoded;
 }
 
 }  // namespace holdfast

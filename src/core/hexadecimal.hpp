@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,7 @@ void append_hexadecimal(const Bytes& bytes, std::string& out) {
 
 /// All but the unreserved characters of RFC 3986, and those of `plain`, as `%` and two digits in upper case.
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view plain = {});
+/// And back, whatever was encoded; nothing where a `%` is not followed by two digits.
+[[nodiscard]] std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace holdfast

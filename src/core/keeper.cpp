@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/number.hpp"
+#include "core/stable_hash.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -12,18 +13,6 @@ namespace holdfast {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// FNV-1a, then mixed: the same on every machine and in every run, which std::hash does not promise.
-std::uint64_t stable_hash(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char character : text) {
-    hash ^= static_cast<unsigned char>(character);
-    hash *= 0x100000001b3U;
-  }
-  hash ^= hash >> 32U;
-  hash *= 0xd6e8feb86659fd93U;
-  return hash ^ (hash >> 32U);
-}
 
 /// Two tries that time out fit between a renewal's due time and the belief's end; no try is worth more than 5 s.
 Duration limit_of_one_try(const LeaseTerms& terms) {

@@ -278,7 +278,7 @@ void add_sending(std::vector<Route>& routes) {
                        .is_required = true,
                        .most = static_cast<std::int64_t>(SendOptions::body_most)},
                       {.name = "dedup_id",
-                       .about = "sent again with the same id within the window: nothing happens",
+                       .about = "the same again with the same id within the window: nothing happens",
                        .least = 1,
                        .most = name_most},
                       {.name = "delay",
@@ -308,7 +308,7 @@ void add_sending(std::vector<Route>& routes) {
                          .type = Type::boolean,
                          .about = "it had been sent before, and seq is that one's",
                          .is_required = true}}}}},
-                    {},
+                    {{422, "mismatch", "the id was used for another message, or another group"}},
                     send});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/hexadecimal.hpp"
 #include "holdfast/assert.hpp"
 #include "runtime/units.hpp"
 #include "serve/json_document.hpp"
@@ -147,13 +148,6 @@ Problem wrong(std::string_view name, const std::string& why) {
   return bad_request("The member '" + std::string(name) + "' " + why, "/" + pointer_part(name));
 }
 
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 }  // namespace
 
 template <class T>
@@ -209,20 +203,9 @@ tl::expected<Input, Problem> read_query(const std::vector<Field>& fields, std::s
 }
 
 std::optional<std::string> decode_part(std::string_view encoded) {
-  std::string text;
-  for (std::size_t i = 0; i < encoded.size(); ++i) {
-    char c = encoded[i];
-    if (c == '%') {
-      const int high = i + 2 < encoded.size() ? digit(encoded[i + 1]) : -1;
-      const int low = high < 0 ? -1 : digit(encoded[i + 2]);
-      if (low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return std::nullopt;
-    text += c;
-  }
-  if (!store::is_utf8(text)) return std::nullopt;
+  auto text = percent_decoded(encoded);
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (!text || std::ranges::any_of(*text, is_control) || !store::is_utf8(*text)) return std::nullopt;
   return text;
 }
 

@@ -113,6 +113,7 @@ class TheDocument(Served):
         for body in "123":
             caller.post("/v1/queues/q/send", group="g", body=body, dedup_id=body)
         self.assertEqual(caller.post("/v1/queues/q/send", group="g", body="1", dedup_id="1")["was_duplicate"], True)
+        self.assertEqual(caller.post("/v1/queues/q/send", group="g", body="other", dedup_id="1").status, 422)
         batch = caller.post("/v1/queues/q/receive", max=2)["batch"]
         self.assertEqual([each["body"] for each in batch["messages"]], ["1", "2"])
         self.assertEqual(caller.post("/v1/queues/q/receive")["batch"], None)

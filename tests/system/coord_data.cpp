@@ -122,6 +122,7 @@ TEST_P(CoordData, messages_are_received_in_order_and_acknowledged) {
   EXPECT_EQ(out({"queue", "send", "q", "g", "one"}), "1\n");
   EXPECT_EQ(out({"queue", "send", "q", "g", "two", "--dedup-id", "x"}), "2\n");
   EXPECT_EQ(out({"queue", "send", "q", "g", "two", "--dedup-id", "x"}), "2 sent before\n");
+  expect_one_line(program.run({"queue", "send", "q", "g", "other", "--dedup-id", "x"}), 64, "another message");
   const auto sent = program.run({"queue", "send", "q", "g", "-"}, "three\n");
   EXPECT_EQ(sent.out, "3\n");
   const auto batch = receive({"--max", "2"});
@@ -133,6 +134,16 @@ TEST_P(CoordData, messages_are_received_in_order_and_acknowledged) {
   expect_one_line(program.run({"queue", "nack", receipt(batch)}), 1, "no longer leased");
   EXPECT_THAT(out({"queue", "peek", "q", "g"}), HasSubstr("3  three"));
   EXPECT_EQ(bodies(receive()), (std::vector<std::string>{"three\n"}));
+}
+
+TEST_P(CoordData, the_receipt_that_is_printed_is_good_whatever_the_group_is_called) {
+  out({"queue", "send", "q", "two\nlines\t", "x"});
+  std::istringstream printed(out({"queue", "receive", "q"}));
+  std::string word;
+  std::string receipt;
+  printed >> word >> receipt;
+  EXPECT_EQ(word, "receipt");
+  EXPECT_EQ(out({"queue", "ack", receipt}), "0 left\n");
 }
 
 TEST_P(CoordData, a_group_that_fails_is_parked_and_goes_on_by_hand) {
@@ -162,6 +173,7 @@ TEST_P(CoordData, poison_can_park_its_group) {
   EXPECT_EQ(program.run({"queue", "receive", "q", "--skew", "0s", "--poison", "park", "--poison-after", "1"}).code,
             75);
   EXPECT_THAT(out({"queue", "stats", "q"}), HasSubstr("more than 1 times"));
+  EXPECT_THAT(out({"queue", "stats", "q", "--json"}), HasSubstr(R"("receives":1)"));
 }
 
 TEST_P(CoordData, what_makes_no_sense_is_64) {

@@ -246,6 +246,32 @@ TEST_F(QueueTest, a_hole_is_passed) {
   EXPECT_EQ(group("g").state, Group::State::empty);
 }
 
+TEST_F(QueueTest, an_id_is_for_one_message) {
+  ASSERT_TRUE(send("g", "one", "id"));
+  EXPECT_TRUE(send("g", "one", "id")->was_duplicate);
+  EXPECT_EQ(send("g", "two", "id").error().kind, Failure::Kind::mismatch) << "or it would be lost in silence";
+  EXPECT_EQ(send("h", "one", "id").error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(send("go", "ne", "id").error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(group("g").size(), 1);
+  run_.pass(10min);
+  EXPECT_FALSE(send("g", "two", "id")->was_duplicate) << "past the window it is another";
+}
+
+TEST_F(QueueTest, an_id_that_was_used_before_ids_had_fingerprints_counts_as_the_same) {
+  ASSERT_TRUE(send("g", "one", "id"));
+  table_.row(dedup_key("q", "id")).attributes.erase(std::string(coord::fingerprint));
+  EXPECT_TRUE(send("g", "two", "id")->was_duplicate);
+}
+
+TEST_F(QueueTest, what_is_put_away_as_poison_was_not_given_out_once_more) {
+  send("g", "poison");
+  ASSERT_TRUE(settle(receive()->receipt, {Kind::nack}));
+  const auto poison = receive("c", 10, 0s, 1);
+  ASSERT_TRUE(poison && poison->is_poison);
+  EXPECT_EQ(poison->receives, 1);
+  EXPECT_EQ(group("g").receives, 1);
+}
+
 TEST_F(QueueTest, a_damaged_group_is_left_alone) {
   send("g", "1");
   table_.row(group_key("q", "g")).attributes.insert_or_assign(std::string(coord::head), Value("first"));
@@ -254,8 +280,10 @@ TEST_F(QueueTest, a_damaged_group_is_left_alone) {
 }
 
 TEST_F(QueueTest, a_receipt_survives_being_written_down) {
-  const Receipt receipt{"q.1", "a group.2", WorkerId("c#1"), {7}, 3, 5};
-  const auto read = Receipt::from_string(receipt.to_string());
+  const Receipt receipt{"q.1", "a/group\n\x7f\xff%2", WorkerId("c#1"), {7}, 3, 5};
+  const std::string text = receipt.to_string();
+  for (const char c : text) EXPECT_TRUE(c > ' ' && c < 0x7F) << text;
+  const auto read = Receipt::from_string(text);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->queue, receipt.queue);
   EXPECT_EQ(read->group, receipt.group);
@@ -264,7 +292,7 @@ TEST_F(QueueTest, a_receipt_survives_being_written_down) {
   EXPECT_EQ(read->first, 3);
   EXPECT_EQ(read->last, 5);
   for (const char* nonsense :
-       {"", "1", "1.2.3", "1.1.1.1.1.ab", "1.1.1.9999999999.1.ab", "0.1.1.1.1.abc", "1.1.1.-1.1.abc"}) {
+       {"", "1", "1.2.3", "1.1.1/a/b", "1.1.1/a/b/", "1.1.1//b/c", "0.1.1/a/b/c", "1.1.1/a/b/%4", "1.1.1/a%zz/b/c"}) {
     EXPECT_FALSE(Receipt::from_string(nonsense)) << nonsense;
   }
 }

@@ -21,5 +21,10 @@ TEST(PercentEncoded, leaves_the_unreserved_characters_and_those_that_are_named) 
   EXPECT_EQ(percent_encoded("/a b/", "/"), "/a%20b/");
 }
 
+TEST(PercentDecoded, gives_back_what_was_encoded) {
+  EXPECT_EQ(percent_decoded("a%20%2f%E9."), "a /\xE9.");
+  for (const char* wrong : {"%", "%4", "a%4g", "%%41"}) EXPECT_EQ(percent_decoded(wrong), std::nullopt) << wrong;
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -6,6 +6,8 @@
 
 #include "core/coord/counter.hpp"
 #include "core/coord/names.hpp"
+#include "core/hexadecimal.hpp"
+#include "core/stable_hash.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -168,6 +170,13 @@ std::optional<Message> message_in(const Row& row) {
 
 namespace {
 
+/// What is sent under an id, to be told from something else under the same. Not for who would have two texts look
+/// alike: he would lose a message of his own.
+std::string fingerprint_of(const SendOptions& options) {
+  return std::to_string(options.group.size()) + "." + std::to_string(stable_hash(options.group + options.body)) +
+         "." + std::to_string(options.body.size());
+}
+
 /// Where the sender gives none, an id of its own: then at least its own tries are one.
 SendOptions with_dedup_id(SendOptions options, Random& random) {
   if (options.dedup_id.empty()) options.dedup_id = random.attempt().to_string();
@@ -186,6 +195,13 @@ Send::Send(SendOptions options, Instant deadline, Random& random, Prepared)
   HOLDFAST_ASSERT(options_.body.size() <= SendOptions::body_most, "looked at by who was given it");
 }
 
+/// What was sent under this id before, and what took it so that nothing ever is (Preclude), says nothing of a
+/// message.
+bool Send::is_same(const Row& sent) const {
+  const std::string_view there = sent.text(coord::fingerprint);
+  return there.empty() || there == fingerprint_of(options_);
+}
+
 Send::Plan Send::plan(Now now) {
   if (was_applied()) return Sent{seq_, false};
   const Row* row = find(keys()[0]);
@@ -193,6 +209,11 @@ Send::Plan Send::plan(Now now) {
   if (sent != nullptr) {
     const bool is_ours = sent->text(attribute::attempt) == attempt().to_string();
     const auto age = now.wall - WallTime(milliseconds(sent->number(coord::sent_at)));
+    if (!is_ours && age < options_.dedup_window && !is_same(*sent)) {
+      return Failure{Failure::Kind::mismatch,
+                     Error(Code::usage, "The id " + options_.dedup_id + " was used before for another message of " +
+                                            options_.queue + ". Use another id for another message.")};
+    }
     if (is_ours || age < options_.dedup_window) return Sent{sent->number(coord::seq), !is_ours};
   }
   Group group;
@@ -208,6 +229,7 @@ Send::Plan Send::plan(Now now) {
   std::vector<Change> note = remembered(now.wall, options_.dedup_window);
   note.push_back(Change::set(coord::seq, seq_));
   note.push_back(Change::set(coord::sent_at, number(now.wall)));
+  note.push_back(Change::set(coord::fingerprint, fingerprint_of(options_)));
   note.push_back(Change::set(attribute::attempt, attempt().to_string()));
   Condition unused =
       sent == nullptr ? Condition::row_missing() : Condition::equals(coord::sent_at, sent->number(coord::sent_at));
@@ -347,31 +369,31 @@ Redrive::Plan Redrive::plan(Now now) {
 // ---- Receipts ----
 
 std::string Receipt::to_string() const {
-  // The names may hold anything: their lengths go before them.
-  return std::to_string(epoch.value) + "." + std::to_string(first) + "." + std::to_string(last) + "." +
-         std::to_string(queue.size()) + "." + std::to_string(group.size()) + "." + queue + group + owner.value;
+  // The names may hold anything.
+  return std::to_string(epoch.value) + "." + std::to_string(first) + "." + std::to_string(last) + "/" +
+         percent_encoded(queue) + "/" + percent_encoded(group) + "/" + percent_encoded(owner.value);
 }
 
 std::optional<Receipt> Receipt::from_string(std::string_view text) {
-  std::int64_t numbers[5];
+  std::int64_t numbers[3];
   for (std::int64_t& each : numbers) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), each);
-    if (error != std::errc() || end == text.data() + text.size() || *end != '.') return std::nullopt;
+    const char after = &each == &numbers[2] ? '/' : '.';
+    if (error != std::errc() || end == text.data() + text.size() || *end != after) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
   }
-  const auto [epoch, first, last, queue_size, group_size] = numbers;
-  if (epoch < 1 || first < 1 || last < first - 1 || queue_size < 1 || group_size < 1) return std::nullopt;
-  if (queue_size > 1024 || group_size > 1024) return std::nullopt;
-  const auto names = static_cast<std::size_t>(queue_size + group_size);
-  if (text.size() <= names) return std::nullopt;
-  Receipt receipt;
-  receipt.queue = text.substr(0, static_cast<std::size_t>(queue_size));
-  receipt.group = text.substr(static_cast<std::size_t>(queue_size), static_cast<std::size_t>(group_size));
-  receipt.owner = WorkerId(std::string(text.substr(names)));
-  receipt.epoch = {epoch};
-  receipt.first = first;
-  receipt.last = last;
-  return receipt;
+  std::string names[3];
+  for (std::string& each : names) {
+    const bool is_last = &each == &names[2];
+    const std::size_t end = is_last ? text.size() : text.find('/');
+    auto name = end == std::string_view::npos ? std::nullopt : percent_decoded(text.substr(0, end));
+    if (!name || name->empty() || name->size() > 1024) return std::nullopt;
+    each = *std::move(name);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto [epoch, first, last] = numbers;
+  if (epoch < 1 || first < 1 || last < first - 1) return std::nullopt;
+  return Receipt{std::move(names[0]), std::move(names[1]), WorkerId(std::move(names[2])), {epoch}, first, last};
 }
 
 }  // namespace holdfast

@@ -39,6 +39,7 @@ class Send final : public RowProcedure<Sent> {
   struct Prepared {};
   Send(SendOptions options, Instant deadline, Random& random, Prepared);
   [[nodiscard]] Plan plan(Now now) override;
+  [[nodiscard]] bool is_same(const Row& sent) const;
 
   const SendOptions options_;
   std::int64_t seq_ = 0;  // as the latest write has it
@@ -73,6 +74,7 @@ class Receive final : public Procedure {
     Group group;
     std::optional<Instant> first_try;  // to claim it in this state
     Instant latest_try{};
+    bool is_poison = false;
   };
 
   void looked(Answer answer, Now now);

@@ -83,7 +83,9 @@ Update Receive::claim(Now now) {
   write.free_before = now.wall - std::chrono::ceil<milliseconds>(options_.skew);
   Update update = render(write, owner_);
   std::erase_if(update.changes, [](const Change& each) { return each.attribute == attribute::desired_state; });
-  update.changes.push_back(Change::set(coord::receives, chosen_.group.receives + 1));
+  // What is poison is leased to be put away, not given out once more.
+  chosen_.is_poison = options_.receives_most && chosen_.group.receives >= *options_.receives_most;
+  update.changes.push_back(Change::set(coord::receives, chosen_.group.receives + (chosen_.is_poison ? 0 : 1)));
   update.condition = std::move(update.condition) &&
                      Condition::equals(attribute::desired_state, ready_state(options_.queue)) &&
                      Condition::equals(coord::head, chosen_.group.head);
@@ -180,10 +182,11 @@ void Receive::saw_group(const Row* row, Now now) {
 }
 
 void Receive::claimed(const Row& row, Instant sent_at) {
+  const bool is_poison = chosen_.is_poison;
   chosen_ = {row, group_in(row).value()};
   until_ = sent_at + options_.visibility;
   const Group& group = chosen_.group;
-  if (options_.receives_most && group.receives > *options_.receives_most) {
+  if (is_poison) {
     Batch batch;
     batch.receipt = {group.queue, group.group, owner_, group.epoch, group.head, group.head};
     batch.receives = group.receives;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/hexadecimal.hpp"
 #include "holdfast/row.hpp"
 #include "store/utf8.hpp"
 
@@ -42,22 +42,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> attribut
 constexpr std::array<std::string_view, 5> other_parameters{"region", "endpoint", "key", "index", "expires_unit"};
 
 using Parameters = std::map<std::string, std::string, std::less<>>;
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded.push_back(text[i]);
-      continue;
-    }
-    unsigned byte = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) return std::nullopt;
-    decoded.push_back(static_cast<char>(byte));
-    i += 2;
-  }
-  return decoded;
-}
 
 bool all_of(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
