@@ -200,7 +200,7 @@ Sql<void> Journal::Impl::check_store() {
 template <class T>
 Sql<T> Journal::Impl::transaction(const std::function<Sql<T>()>& work) {
   if (connection->moved() != Connection::Moved::no) {
-    connection->disown();
+    connection->leave_log();
     return failed(Code::corrupt, "the journal " + options.path +
                                      " was removed or replaced while it was in use: put it back and start again");
   }

@@ -452,6 +452,22 @@ TEST_F(SqliteStore, a_replaced_file_is_the_one_that_is_used_from_then_on) {
   EXPECT_TRUE(store.get("k2").value.has_value());
 }
 
+TEST_F(SqliteStore, a_short_log_is_left_to_the_next_and_a_long_one_is_not) {
+  {
+    Asking store(open_initialized(), loop_);
+    store.put("k", {{"x", 1}});
+  }
+  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal"));
+  {
+    Asking store(open_initialized(), loop_);
+    EXPECT_TRUE(store.get("k").value.has_value());
+    for (int i = 0; i < 100; ++i) store.put("k", {{"x", std::string(3000, i % 2 == 0 ? 'a' : 'b')}});
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+  Asking store(open_initialized(), loop_);
+  EXPECT_TRUE(store.get("k").value.has_value());
+}
+
 TEST_F(SqliteStore, a_log_that_was_removed_is_noticed_and_nothing_is_called_written_into_it) {
   Asking store(open_initialized(), loop_);
   store.put("k", {{"x", 1}});

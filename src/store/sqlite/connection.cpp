@@ -67,8 +67,14 @@ std::optional<Connection::FileId> Connection::log_at_path() const {
   return FileId{status.st_dev, status.st_ino};
 }
 
-void Connection::disown() {
+void Connection::leave_log() {
   sqlite3_db_config(get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+std::int64_t Connection::log_bytes() const {
+  struct stat status {};
+  const char* const path = sqlite3_filename_wal(sqlite3_db_filename(get(), "main"));
+  return path == nullptr || ::stat(path, &status) != 0 ? 0 : status.st_size;
 }
 
 }  // namespace holdfast::store

@@ -75,8 +75,10 @@ class Connection {
   /// Whether the file that was opened, or its log, is no longer the one at its path.
   enum class Moved { no, file, log };
   [[nodiscard]] Moved moved() const;
-  /// Says that closing must not touch the files at the path: they are no longer ours.
-  void disown();
+  /// Says that closing must not touch the files at the path, neither to write the log into the database nor to remove
+  /// it.
+  void leave_log();
+  [[nodiscard]] std::int64_t log_bytes() const;
   [[nodiscard]] Failure failure(int code, const char* doing) const { return failure_from(code, get(), path_, doing); }
   [[nodiscard]] sqlite3* get() const { return connection_.get(); }
 

@@ -37,6 +37,8 @@ constexpr const char* schema_sql = R"(
 )";
 static_assert(schema_version == 1 && application_id == 1212568404, "as written above");
 
+constexpr std::int64_t log_left_bytes_max = 256 << 10;
+
 // A purge takes the lock for as long as it takes to delete so many rows of each state.
 constexpr std::int64_t purge_looks_at_max = 500;
 
@@ -77,7 +79,7 @@ Sql<Row> to_row(const std::string& path, std::string key, std::string_view cell)
 Sql<void> SqliteTable::open() {
   if (moved()) {
     const bool log_only = connection_->moved() == Connection::Moved::log;
-    connection_->disown();
+    connection_->leave_log();  // no longer ours
     close();
     lost_ = true;
     // Told once; the next call opens what is there.
@@ -114,6 +116,9 @@ Sql<std::string> SqliteTable::initialize() {
 
 void SqliteTable::close() {
   statements_ = {};
+  // To end its log takes the last to leave four flushes of the disk, and the next to come two: a command that makes two
+  // writes would wait for six more. A short log is read in no time.
+  if (connection_ && connection_->log_bytes() <= log_left_bytes_max) connection_->leave_log();
   connection_.reset();
 }
 
