@@ -14,7 +14,7 @@
 #include "runtime/http_client.hpp"
 #include "runtime/log.hpp"
 #include "runtime/signals.hpp"
-#include "runtime/spawn.hpp"
+#include "servers.hpp"
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/expression.hpp"
 #include "store/open.hpp"
@@ -316,32 +316,10 @@ void renew_many(Run& run) {
                .warm_up = false});
 }
 
-/// Amazon's DynamoDB Local, until the end of this.
-class LocalServer {
- public:
-  LocalServer() {
-    runtime::SpawnOptions options;
-    options.arguments = {python, source_path("tests/peers/dynamodb_server.py"), "local"};
-    options.output = runtime::SpawnOptions::Output::pipe;
-    options.dies_with_parent = true;
-    auto child = runtime::spawn(options);
-    if (!child) throw NotHere(child.error().detail);
-    process_.emplace(*std::move(child));
-    const auto line = process_->read_line(120s);
-    if (!line || !line->starts_with("http")) throw NotHere("DynamoDB Local does not start");
-    endpoint_ = *line;
-  }
-  [[nodiscard]] const std::string& endpoint() const { return endpoint_; }
-
- private:
-  std::optional<runtime::Child> process_;
-  std::string endpoint_;
-};
-
 void count_units(Run& run) {
   const int connections = run.quick() ? 20 : 200;
   const Duration time = run.quick() ? Duration(5s) : Duration(60s);
-  const LocalServer server;
+  const DynamoDbLocal server;
   int round = 0;
   const auto hold = [&] {
     runtime::ignore_broken_pipes();

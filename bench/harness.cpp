@@ -67,6 +67,12 @@ double to_seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 std::string describe(int status) {
   if (WIFSIGNALED(status)) return "was ended by signal " + std::to_string(WTERMSIG(status));
   return "ended with exit code " + std::to_string(WEXITSTATUS(status));
@@ -211,6 +217,26 @@ Figures child(const std::vector<std::string>& command, double limit_s) {
   (*figures)["child_cpu_s"] = to_seconds(output.ended.usage.ru_utime) + to_seconds(output.ended.usage.ru_stime);
   (*figures)["child_resident_bytes_max"] = static_cast<double>(output.ended.usage.ru_maxrss) * 1024;
   return *figures;
+}
+
+Figures start_anew(const std::vector<std::string>& command, int times) {
+  std::vector<double> walls;
+  std::vector<double> saids;
+  double cpu_s = 0;
+  for (int i = 0; i < times; ++i) {
+    Pipe pipe;
+    const double begun = wall_s();
+    const pid_t pid = spawn(command, pipe.write_end, false);
+    pipe.close_write();
+    char first = 0;
+    while (read(pipe.read_end, &first, 1) < 0 && errno == EINTR) continue;
+    saids.push_back((wall_s() - begun) * 1000);
+    const Ended ended = wait_for(pid);
+    walls.push_back((wall_s() - begun) * 1000);
+    cpu_s += to_seconds(ended.usage.ru_utime) + to_seconds(ended.usage.ru_stime);
+    if (ended.status != 0) throw std::runtime_error(command[0] + " " + describe(ended.status));
+  }
+  return {{"wall_ms", median(walls)}, {"said_ms", median(saids)}, {"cpu_ms", cpu_s * 1000 / times}};
 }
 
 Figures in_fork(const std::function<Figures()>& body, double limit_s) {

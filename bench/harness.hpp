@@ -124,6 +124,11 @@ class Register {
 /// Its errors go to ours. Killed after the limit. NotHere where the program does not exist.
 [[nodiscard]] Figures child(const std::vector<std::string>& command, double limit_s = 120);
 
+/// Starts a command anew so often, one after the other, and throws away what it prints: the median of `wall_ms` from
+/// its start to its end, and the mean of `cpu_ms`, its own with that of its children. NotHere where it does not
+/// exist; throws where it fails.
+[[nodiscard]] Figures start_anew(const std::vector<std::string>& command, int times);
+
 /// Runs `body` in a fork of this process and hands its figures back: for memory, where an earlier round would
 /// leave its heap behind. Call it while this process has one thread.
 [[nodiscard]] Figures in_fork(const std::function<Figures()>& body, double limit_s = 120);

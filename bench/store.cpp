@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "holdfast/store.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "servers.hpp"
 #include "store/json.hpp"
 
 namespace holdfast::bench {
@@ -49,9 +49,6 @@ Update renewal(std::uint64_t number) {
 class Database {
  public:
   explicit Database(bool sync_full) : sync_full_(sync_full) {
-    std::string name = (std::filesystem::temp_directory_path() / "holdfast-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw NotHere("no temporary folder");
-    folder_ = name;
     runtime::AsioLoop loop(1);
     const auto store = open(loop);
     int left = rows_count + 1;
@@ -67,14 +64,11 @@ class Database {
     }
     loop.run();
   }
-  ~Database() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  [[nodiscard]] std::string path() const { return folder_ + "/bench.db"; }
+  [[nodiscard]] std::string path() const { return folder_.path() + "/bench.db"; }
   [[nodiscard]] bool sync_full() const { return sync_full_; }
   [[nodiscard]] std::unique_ptr<Store> open(Loop& loop) const {
     auto store = open_store("sqlite:" + path() + (sync_full_ ? "?sync=full" : "?sync=normal"), loop);
@@ -84,7 +78,7 @@ class Database {
 
  private:
   bool sync_full_;
-  std::string folder_;
+  TemporaryFolder folder_;
 };
 
 /// Through the store, so many in flight, for so long: how many were applied. Each process has rows of its own.

@@ -27,6 +27,7 @@
 #include "harness.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/spawn.hpp"
+#include "servers.hpp"
 
 namespace holdfast::bench {
 namespace {
@@ -39,35 +40,19 @@ std::int64_t now_ms() {
   return runtime::wall_now().time_since_epoch().count();
 }
 
-class Folder {
+class Folder : public TemporaryFolder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "holdfast-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw NotHere("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
   [[nodiscard]] runtime::Child start(const std::vector<std::string>& arguments, bool listen = false) const {
     runtime::SpawnOptions options;
     options.arguments = {HOLDFAST_PROGRAM};
     options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-    options.directory = path_;
+    options.directory = path();
     options.output = listen ? runtime::SpawnOptions::Output::pipe : runtime::SpawnOptions::Output::discard;
     options.dies_with_parent = true;
     auto child = runtime::spawn(options);
     if (!child) throw std::runtime_error(child.error().detail);
     return *std::move(child);
   }
-
- private:
-  std::string path_;
 };
 
 /// One process with as many streams as are wanted.

@@ -89,7 +89,7 @@ TEST_F(CoordinatorTest, a_task_is_held_until_it_is_given_back_with_two_writes_in
   const auto mine = acquire(me, "t", options());
   ASSERT_TRUE(until([&] { return mine->got.has_value(); }));
   ASSERT_TRUE(mine->holds());
-  EXPECT_EQ(me.writes(), 1U);
+  EXPECT_EQ(me.store.asked, (std::map<std::string, int>{{"get", 1}, {"update", 1}}));
   EXPECT_TRUE((**mine->got)->guard()->holds(loop_.instant()));
   mine->let_go();
   EXPECT_FALSE((**mine->got)->guard()->holds(loop_.instant())) << "effects are over from here on";
@@ -504,6 +504,38 @@ class PrimitivesTest : public CoordinatorTest {
     });
   }
 };
+
+TEST_F(PrimitivesTest, each_call_costs_what_the_documents_say) {
+  using Asked = std::map<std::string, int>;
+  Process& me = join("a");
+  const auto cost = [&](const std::function<void()>& call) {
+    me.store.asked.clear();
+    call();
+    return me.store.asked;
+  };
+  const auto decide = [&] {
+    EXPECT_TRUE(await<Decided>([&](auto handler) { me.coordinator->decide("k", Value("v"), 5s, handler); }));
+  };
+  EXPECT_EQ(cost(decide), (Asked{{"get", 1}, {"update", 1}}));
+  EXPECT_EQ(cost(decide), (Asked{{"get", 1}}));
+  EXPECT_EQ(cost([&] { put_in(me, "hat", 9); }), (Asked{{"batch_get", 1}, {"transact", 1}}));
+  const auto set_aside = [&](const char* id) { EXPECT_TRUE(reserve(me, id, {{"hat", 1}})); };
+  EXPECT_EQ(cost([&] { set_aside("r1"); }), (Asked{{"batch_get", 1}, {"transact", 1}}));
+  set_aside("r2");
+  EXPECT_EQ(cost([&] { EXPECT_TRUE(end(me, "r1", Reservation::State::confirmed)); }),
+            (Asked{{"get", 2}, {"update", 1}}));
+  EXPECT_EQ(cost([&] { EXPECT_TRUE(end(me, "r2", Reservation::State::cancelled)); }),
+            (Asked{{"get", 1}, {"batch_get", 1}, {"transact", 1}}));
+  EXPECT_EQ(cost([&] { EXPECT_TRUE(send(me, "x")); }), (Asked{{"batch_get", 1}, {"transact", 1}}));
+  std::optional<Batch> batch;
+  EXPECT_EQ(cost([&] { batch = receive(me).value(); }),
+            (Asked{{"query_due", 1}, {"get", 1}, {"update", 1}, {"batch_get", 1}}));
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(cost([&] {
+              EXPECT_TRUE(settle(me, batch->receipt, {Settlement::Kind::ack, 1}));
+            }),
+            (Asked{{"get", 1}, {"update", 1}}));
+}
 
 TEST_F(PrimitivesTest, who_finds_too_little_is_given_what_has_expired) {
   Process& me = join("a");
