@@ -166,6 +166,12 @@ struct Sent {
   bool was_duplicate = false;  ///< of one that was sent before with this id; `seq` is that one's
 };
 
+/// A group, and the first of its messages.
+struct GroupView {
+  Group group;
+  std::vector<Message> messages;  ///< in order; those past their retention are missing
+};
+
 struct Batch {
   Receipt receipt;
   std::vector<Message> messages;  ///< contiguous, in order; none where `is_poison`, or where all are past

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "holdfast/coordination.hpp"
-#include "holdfast/error.hpp"
 #include "holdfast/row.hpp"
 #include "holdfast/types.hpp"
 
@@ -125,16 +124,6 @@ struct Quota {
 using Merge = std::function<bool(const DecideWish& ours, const Decided& decided)>;
 /// The same value is as good as ours; any other is not.
 [[nodiscard]] bool merge_equal(const DecideWish& ours, const Decided& decided);
-
-/// Makes good for a ticket that was rejected after its caller had been told that it was accepted. `done` is called
-/// once, on the loop, with how it went; a failure is tried again by the next pass.
-///
-/// Once: it is noted before it begins and after it has ended, on the disk. Who is killed in between leaves it begun,
-/// and nobody can know how far it came: then it is called again, with `is_repeat`, under the same ticket. So it is
-/// called exactly once where nobody dies within it, and where that can happen the ticket is what it has to be made
-/// idempotent by (as the key of a run under `once`, say).
-using Compensate =
-    std::function<void(const Intent& rejected, bool is_repeat, std::function<void(Result<void>)> done)>;
 
 struct ReconcileReport {
   std::size_t confirmed = 0;

@@ -72,5 +72,23 @@ TEST_F(Examples, jobs_run_in_one_process_at_a_time_and_go_on_where_they_were) {
   EXPECT_EQ(second.wait(generous), (runtime::Exit{0, 0}));
 }
 
+TEST_F(Examples, errands_are_charged_once_and_printed_one_after_the_other) {
+  std::vector<runtime::Child> all;
+  for (int i = 0; i < 4; ++i) all.push_back(example("errands", {"sqlite:errands.db", "order-17"}));
+  int charged = 0;
+  std::set<std::string> receipts;
+  for (runtime::Child& each : all) {
+    const std::string printed = each.read_all(generous);
+    EXPECT_EQ(each.wait(generous), (runtime::Exit{0, 0})) << printed;
+    charged += printed.find("charging for") != std::string::npos ? 1 : 0;
+    const auto at = printed.find("receipt of ");
+    ASSERT_NE(at, std::string::npos) << printed;
+    receipts.insert(printed.substr(at, 43));
+    EXPECT_THAT(printed, testing::HasSubstr("page 3\nthe first order of the day was order-17\n"));
+  }
+  EXPECT_EQ(charged, 1);
+  EXPECT_EQ(receipts.size(), 1U) << "all were told the same";
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -85,4 +85,15 @@ Add::Plan Add::plan(Now now) {
                      Update{keys()[1], std::move(note), Condition::row_missing()}};
 }
 
+ReadNumber::ReadNumber(AddOptions::To to, std::string_view key, Instant deadline, Random& random)
+    : RowProcedure(Add::row_key(to, key), deadline, random), to_(to) {}
+
+ReadNumber::Plan ReadNumber::plan(Now /*now*/) {
+  const Row* row = find(key());
+  const Value* number = row == nullptr ? nullptr : row->find(Add::number_in(to_));
+  if (number == nullptr) return std::int64_t{0};
+  if (number->as_int() == nullptr) return damaged_row(key());
+  return *number->as_int();
+}
+
 }  // namespace holdfast

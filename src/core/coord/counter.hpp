@@ -27,6 +27,17 @@ class Add final : public RowProcedure<Added> {
   std::int64_t sum_ = 0;  // as the latest write has it, if nobody else adds
 };
 
+/// A counter or a stock as it is; 0 where there is none yet. Reads only.
+class ReadNumber final : public RowProcedure<std::int64_t> {
+ public:
+  ReadNumber(AddOptions::To to, std::string_view key, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  const AddOptions::To to_;
+};
+
 /// How an operation id is kept, for everything that is to happen once: its row, and the time for which it stands.
 [[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
 [[nodiscard]] std::vector<Change> remembered(WallTime now, Duration remember);

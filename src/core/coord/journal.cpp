@@ -4,6 +4,7 @@
 
 #include "core/coord/counter.hpp"
 #include "core/coord/decision.hpp"
+#include "core/coord/names.hpp"
 #include "core/coord/queue.hpp"
 #include "holdfast/assert.hpp"
 
@@ -135,26 +136,32 @@ std::optional<Wish> wish_from(std::string_view kind, const Attributes& arguments
   return std::nullopt;
 }
 
-std::optional<std::string> fault_in(const Wish& wish) {
-  if (const auto* decide = std::get_if<DecideWish>(&wish)) {
-    if (decide->key.empty()) return "a decision has a name";
-  } else if (const auto* add = std::get_if<AddWish>(&wish)) {
-    if (add->key.empty()) return "a counter has a name";
-    if (add->delta == 0) return "adding nothing is no operation";
-  } else if (const auto* draw = std::get_if<DrawWish>(&wish)) {
-    if (draw->basket.empty() || draw->basket.size() > 99) return "a basket has 1 to 99 kinds of goods";
-    for (const auto& [sku, count] : draw->basket) {
-      if (sku.empty() || count < 1) return "of each of the goods at least one is asked for, by its name";
-    }
-  } else {
-    const auto& send = std::get<SendWish>(wish);
-    if (send.queue.empty() || send.group.empty()) return "a queue and its groups have names";
-    if (send.body.size() > SendOptions::body_most) {
-      return "a message has at most " + std::to_string(SendOptions::body_most) + " bytes";
-    }
-    if (send.delay < std::chrono::milliseconds::zero()) return "a delay is not negative";
+namespace {
+
+Result<void> check(const DecideWish& wish) {
+  return coord::check_name("A decision's key", wish.key);
+}
+Result<void> check(const AddWish& wish) {
+  if (wish.delta == 0) return fail(Code::usage, "Adding nothing is no operation.");
+  return coord::check_name("A counter's key", wish.key);
+}
+Result<void> check(const DrawWish& wish) {
+  return check_basket(wish.basket);
+}
+Result<void> check(const SendWish& wish) {
+  if (wish.body.size() > SendOptions::body_most) {
+    return fail(Code::usage, "A message has at most " + std::to_string(SendOptions::body_most) + " bytes.");
   }
-  return std::nullopt;
+  if (wish.delay < std::chrono::milliseconds::zero()) return fail(Code::usage, "A delay is not negative.");
+  return check_names(wish.queue, wish.group);
+}
+
+}  // namespace
+
+std::optional<std::string> fault_in(const Wish& wish) {
+  const auto good = std::visit([](const auto& each) { return check(each); }, wish);
+  if (good) return std::nullopt;
+  return good.error().detail;
 }
 
 bool same_wish(const Wish& left, const Wish& right) {

@@ -1,5 +1,8 @@
 #pragma once
+#include <cstddef>
 #include <string_view>
+
+#include "holdfast/error.hpp"
 
 // How the coordinators' rows and attributes are named (the table in docs/coordinators.md); a task's are in row.hpp.
 namespace holdfast::coord {
@@ -43,5 +46,11 @@ inline constexpr std::string_view fingerprint = "fingerprint";
 inline constexpr std::string_view result = "result";
 inline constexpr std::string_view succeeded = "succeeded";
 inline constexpr std::string_view completed_at = "completed_at_ms";
+
+/// Of what callers choose: keys, names of tasks, SKUs, ids. Two of them, and what is put before them, fit into the
+/// key of a row (DynamoDB: 2,048 bytes).
+inline constexpr std::size_t name_bytes_most = 500;
+/// `what` it is, for people: "A counter's key".
+[[nodiscard]] Result<void> check_name(std::string_view what, std::string_view name);
 
 }  // namespace holdfast::coord

@@ -65,4 +65,7 @@ class Procedure {
   [[nodiscard]] virtual Instant deadline() const = 0;
 };
 
+/// A row that is not as its kind of rows are: nothing is done with it.
+[[nodiscard]] Failure damaged_row(std::string_view key);
+
 }  // namespace holdfast

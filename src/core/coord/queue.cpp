@@ -24,10 +24,6 @@ std::string empty_state(std::string_view queue) {
   return std::string(coord::queue_prefix) + std::string(queue) + "#EMPTY";
 }
 
-Failure damaged(std::string_view key) {
-  return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + std::string(key) + " is damaged.")};
-}
-
 /// A consumer that comes too late, whatever it wants (F31). `in_doubt`: an earlier try of the same may have been in
 /// time.
 Failure no_longer(const Receipt& receipt, bool in_doubt) {
@@ -221,7 +217,7 @@ Send::Plan Send::plan(Now now) {
   group.group = options_.group;
   if (row != nullptr) {
     const std::optional<Group> there = group_in(*row);
-    if (!there) return damaged(row->key);
+    if (!there) return damaged_row(row->key);
     group = *there;
   }
   seq_ = group.tail + 1;
@@ -250,7 +246,7 @@ Settle::Settle(Receipt receipt, Settlement settlement, Instant deadline, Random&
 Settle::Plan Settle::plan(Now now) {
   const Row* row = find(key());
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged(key());
+  if (row != nullptr && !group) return damaged_row(key());
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
     return no_longer(receipt_, in_doubt());
@@ -308,7 +304,7 @@ MoveAway::Plan MoveAway::plan(Now now) {
   const Row* row = find(keys()[0]);
   if (was_applied() && row == nullptr) return Settled{};
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged(row->key);
+  if (row != nullptr && !group) return damaged_row(row->key);
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (was_applied()) return Settled{};
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
@@ -331,7 +327,7 @@ MoveAway::Plan MoveAway::plan(Now now) {
   to.group = receipt_.group;
   if (to_row != nullptr) {
     const std::optional<Group> there = group_in(*to_row);
-    if (!there) return damaged(to_row->key);
+    if (!there) return damaged_row(to_row->key);
     to = *there;
   }
   message->seq = to.tail + 1;
@@ -347,7 +343,7 @@ Redrive::Redrive(std::string_view queue, std::string_view group, bool skip, Inst
 Redrive::Plan Redrive::plan(Now now) {
   const Row* row = find(key());
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged(key());
+  if (row != nullptr && !group) return damaged_row(key());
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (!group || group->state != Group::State::parked) {
     // In doubt: it may have gone on, and even have been parked and released again since.

@@ -214,8 +214,7 @@ void Receive::got_messages(const Answer& answer, Now now) {
     last = seq - 1;
     if (seq > group.head) break;
     if (!message) {
-      return end(tl::unexpected(
-          Failure{Failure::Kind::rejected, Error(Code::corrupt, "The row " + row->key + " is damaged.")}));
+      return end(tl::unexpected(damaged_row(row->key)));
     }
     due_again_ = message->deliver_at;
     step_ = Step::give_back;

@@ -6,25 +6,6 @@
 
 namespace holdfast {
 
-std::string_view to_string(Failure::Kind kind) {
-  switch (kind) {
-    case Failure::Kind::unavailable:
-      return "unavailable";
-    case Failure::Kind::unknown:
-      return "unknown";
-    case Failure::Kind::busy:
-      return "busy";
-    case Failure::Kind::mismatch:
-      return "mismatch";
-    case Failure::Kind::refused:
-      return "refused";
-    case Failure::Kind::rejected:
-      return "rejected";
-  }
-  HOLDFAST_ASSERT(false, "every kind has a name");
-  return {};
-}
-
 RowWork::RowWork(std::vector<std::string> keys, Instant deadline, Random& random)
     : keys_(std::move(keys)), random_(random), attempt_(random.attempt()), tries_(deadline, random) {
   HOLDFAST_ASSERT(!keys_.empty(), "an operation is on a row");

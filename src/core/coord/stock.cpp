@@ -54,11 +54,19 @@ Failure unheard_of(const std::string& id) {
   return refused("There is no reservation " + id + ", or it is no longer remembered.");
 }
 
-Failure damaged(const std::string& key) {
-  return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + key + " is damaged.")};
-}
-
 }  // namespace
+
+Result<void> check_basket(const Basket& basket) {
+  if (basket.empty() || basket.size() > basket_most) {
+    return fail(Code::usage, "A basket has 1 to " + std::to_string(basket_most) + " kinds of goods, not " +
+                                 std::to_string(basket.size()) + ".");
+  }
+  for (const auto& [sku, count] : basket) {
+    if (auto good = coord::check_name("The name of an article", sku); !good) return good;
+    if (count < 1) return fail(Code::usage, "Of each of the goods at least one is asked for: " + sku + ".");
+  }
+  return {};
+}
 
 Value value_of(const Basket& basket) {
   Value::Map items;
@@ -110,8 +118,7 @@ std::optional<Reservation> reservation_in(const Row& row) {
 
 Reserve::Reserve(ReserveOptions options, Instant deadline, Random& random)
     : RowProcedure(keys_of(options.id, options.basket), deadline, random), options_(std::move(options)) {
-  HOLDFAST_ASSERT(!options_.id.empty() && !options_.basket.empty() && options_.basket.size() < 100,
-                  "looked at by who was given them");
+  HOLDFAST_ASSERT(!options_.id.empty() && check_basket(options_.basket), "looked at by who was given them");
 }
 
 std::string Reserve::row_key(std::string_view id) {
@@ -182,7 +189,7 @@ Draw::Plan Draw::plan(Now now) {
   const Row* from = find(keys()[1]);
   if (from == nullptr) return unheard_of(options_.from);
   std::optional<Reservation> there = reservation_in(*from);
-  if (!there) return damaged(from->key);
+  if (!there) return damaged_row(from->key);
   if (there->state != State::held) {
     return refused("The reservation " + there->id + " is " + std::string(to_string(there->state)) +
                    ": nothing can be drawn from it.");
@@ -214,7 +221,7 @@ ReadReservation::Plan ReadReservation::plan(Now /*now*/) {
   const Row* row = find(key());
   if (row == nullptr) return unheard_of(id_);
   if (std::optional<Reservation> there = reservation_in(*row)) return *std::move(there);
-  return damaged(key());
+  return damaged_row(key());
 }
 
 EndReservation::EndReservation(const Reservation& reservation, State into, Duration skew, Instant deadline,
@@ -237,7 +244,7 @@ EndReservation::Plan EndReservation::plan(Now now) {
   }
   std::optional<Reservation> there = reservation_in(*row);
   if (!there || !is_part_of(there->basket, reservation_.basket)) {
-    return damaged(row->key);
+    return damaged_row(row->key);
   }
   if (there->state == into_) {
     there->was_repeat = row->text(attribute::attempt) != attempt().to_string();

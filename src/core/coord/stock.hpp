@@ -11,6 +11,8 @@
 
 namespace holdfast {
 
+inline constexpr std::size_t basket_most = 99;  ///< of a transaction's 100 rows, one is the reservation's
+[[nodiscard]] Result<void> check_basket(const Basket& basket);
 [[nodiscard]] Value value_of(const Basket& basket);
 /// Nothing where it is no basket.
 [[nodiscard]] std::optional<Basket> basket_from(const Value& value);

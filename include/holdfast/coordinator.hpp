@@ -1,0 +1,181 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/coordination.hpp"
+#include "holdfast/error.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/row.hpp"
+#include "holdfast/types.hpp"
+#include "holdfast/update.hpp"
+
+namespace holdfast {
+
+struct CoordinatorOptions {
+  std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION, memory: (this object's)
+  bool make_table = true;                    ///< a SQLite file that is not there yet; false: open() refuses
+  std::string id;                            ///< names this process, for people; empty: host name and process id
+  Duration patience = std::chrono::seconds(5);  ///< how long each call waits for a store that does not answer
+  Duration skew =
+      std::chrono::milliseconds(500);  ///< what two wall clocks may differ by; of rights: LeaseOptions::skew
+};
+
+struct RightOptions {
+  LeaseOptions lease{.lease = std::chrono::seconds(10)};
+  bool renews = true;  ///< false: it ends when its lease does
+  Duration wait{};     ///< how long somebody who holds it is waited for; 0: not at all
+};
+
+/// An exclusive right that is held: to do something until it ends. Renewed in the background unless told otherwise.
+/// Ask holds() before every effect, or do everything that takes long under lost(). Given back when it is destroyed.
+/// One thread at a time, but for holds(), until() and lost(), which any may call while it lives.
+class Right {
+ public:
+  Right(Right&&) noexcept;
+  Right& operator=(Right&&) noexcept;
+  ~Right();
+
+  [[nodiscard]] Epoch epoch() const;
+  /// The belief's end, as things are: effects stop before it (S4, S7).
+  [[nodiscard]] Instant until() const;
+  /// Whether effects are allowed now. Reads a clock and an atomic; never waits.
+  [[nodiscard]] bool holds() const;
+  [[nodiscard]] Duration left() const;  ///< of the belief; zero where it is over
+  /// Is requested to stop as soon as the right is lost, or was given back. Its callbacks run on the coordinator's own
+  /// thread: they are short, and call nothing of the coordinator.
+  [[nodiscard]] std::stop_token lost() const;
+  [[nodiscard]] std::optional<LossReason> why_lost() const;
+  /// To be added to the condition of one's own writes to the row (S2). Writes elsewhere carry epoch().
+  [[nodiscard]] Condition fence() const;
+  [[nodiscard]] const std::string& key() const;  ///< of the row
+
+  /// Effects are over: gives it back, and waits until that is known. Failure::Kind::refused: it was lost before;
+  /// unknown: the store did not say; the lease then runs out by itself. A second time: what the first came to.
+  Ended<void> release();
+
+ private:
+  friend class Coordinator;
+  class Impl;
+  explicit Right(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct OnceRunOptions {
+  /// What it is about: the same key with another one is Failure::Kind::mismatch. JSON counts as equal however it is
+  /// written. Nothing: not looked at.
+  std::optional<std::string> input;
+  LeaseOptions lease{.lease = std::chrono::seconds(10)};
+  Duration wait{};  ///< how long somebody else's run is waited for; 0: not at all
+  Abandoned abandoned = Abandoned::rerun;
+  /// For Abandoned::reconcile: finds out what became of the run that left no result. Its result is recorded; nothing:
+  /// run it again.
+  std::function<std::optional<OnceResult>(const Right&)> reconcile;
+  Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least
+};
+struct OnceRun {
+  OnceResult result;
+  bool was_replayed = false;  ///< it had been run before: nothing was called
+};
+
+struct QueueOptions {
+  std::size_t max = 10;                            ///< 1 to 100 messages
+  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long; extend() for more
+  Duration wait{};                                 ///< for something to come; 0: not at all
+  enum class Poison {
+    block,  ///< given out again and again
+    park,   ///< its group is set aside, until redrive()
+    move,   ///< it goes to the queue `dead_letter`, and the group goes on
+  };
+  Poison poison = Poison::block;  ///< what becomes of a message that was given out more than `receives_most` times
+  std::int64_t receives_most = 5;
+  std::string dead_letter;
+};
+
+/// The primitives of ephemeral coordinators (docs/coordinators.md), for programs that wait for each answer. Any
+/// number of threads may call at once. Each call waits for the store as long as CoordinatorOptions::patience, and as
+/// long as it was told to for others; then it says `unavailable`, or `unknown` where something may have happened.
+///
+///     auto coordinator = holdfast::Coordinator::open({.store = "sqlite:jobs.db"});
+///     if (auto right = (*coordinator)->acquire("nightly-report")) {
+///       while (work_is_left() && right->holds()) do_a_piece(right->epoch());
+///     }
+///
+/// It has a thread of its own, on which leases are renewed. Destroyed: what is still held is given back first, for as
+/// long as `patience`; no call may be under way. Not to be used after fork().
+class Coordinator {
+ public:
+  /// Code::usage: the options make no sense, or the store's address; other codes: its file cannot be opened. A server
+  /// is not asked anything yet.
+  [[nodiscard]] static Result<std::unique_ptr<Coordinator>> open(CoordinatorOptions options);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // ---- Rights ----
+
+  /// Failure::Kind::busy: somebody else has it, and had it for as long as `wait`.
+  [[nodiscard]] Ended<Right> acquire(std::string_view task, RightOptions options = {});
+
+  // ---- Once ----
+
+  /// Runs it, on this thread, unless it has been run: then gives the result that is recorded. A throw leaves no
+  /// result: whoever is next finds it abandoned. Failure: busy, somebody else runs it; mismatch, the key was used
+  /// with another input; refused, it is abandoned and held for a person, or the lease was lost before the result was
+  /// recorded.
+  [[nodiscard]] Ended<OnceRun> run_once(std::string_view key, const std::function<OnceResult(const Right&)>& run,
+                                        OnceRunOptions options = {});
+
+  // ---- Decisions ----
+
+  /// The first proposal wins, for ever; everybody is told the same. One write at most.
+  [[nodiscard]] Ended<Decided> decide(std::string_view key, Value proposal);
+
+  // ---- Counters and stock ----
+
+  /// Once for each `op_id`. Below its floor: refused.
+  [[nodiscard]] Ended<Added> add(AddOptions options);
+  [[nodiscard]] Ended<std::int64_t> number(AddOptions::To of, std::string_view key);  ///< 0 where there is none
+  /// All or none. Where there is too little, what has expired is returned first; then refused.
+  [[nodiscard]] Ended<Reservation> reserve(ReserveOptions options);
+  [[nodiscard]] Ended<Reservation> confirm(std::string_view reservation);
+  [[nodiscard]] Ended<Reservation> cancel(std::string_view reservation);
+  [[nodiscard]] Ended<Reservation> reservation(std::string_view id);
+  /// Returns what nobody confirmed in time: at most so many. How many it were.
+  [[nodiscard]] Ended<std::size_t> return_expired(std::size_t most = 25);
+
+  // ---- Ordered queues ----
+
+  [[nodiscard]] Ended<Sent> send(SendOptions options);
+  /// Leases a group that is due, and gives the first of its messages. Nothing: nothing is due.
+  [[nodiscard]] Ended<std::optional<Batch>> receive(std::string_view queue, QueueOptions options = {});
+  /// Done with the first `count` of the batch; 0: with all. Refused, as the others are: the receipt's lease is over.
+  [[nodiscard]] Ended<Settled> ack(const Receipt& receipt, std::int64_t count = 0);
+  [[nodiscard]] Ended<Settled> nack(const Receipt& receipt, Duration delay = {});  ///< to be received again
+  [[nodiscard]] Ended<Settled> extend(const Receipt& receipt, Duration visibility);
+  [[nodiscard]] Ended<Settled> park(const Receipt& receipt, std::string reason);
+  /// Lets a parked group go on. `skip`: without its first message.
+  [[nodiscard]] Ended<Settled> redrive(std::string_view queue, std::string_view group, bool skip = false);
+  /// Nothing: there is no such group. Does not receive anything.
+  [[nodiscard]] Ended<std::optional<GroupView>> peek(std::string_view queue, std::string_view group,
+                                                     std::size_t most = 10);
+  /// The groups that have messages, are leased or parked. As the index tells them: it may be late.
+  [[nodiscard]] Ended<std::vector<Group>> stats(std::string_view queue);
+
+  /// Stands in for the random part of an id, where a caller has none: 32 hexadecimal digits.
+  [[nodiscard]] std::string new_id();
+
+ private:
+  class Impl;
+  explicit Coordinator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,161 @@
+// holdfast::AvailableCoordinator: the available mode for callers that wait.
+#include <utility>
+
+#include "coord/available.hpp"
+#include "coord/blocking.hpp"
+#include "coord/engine.hpp"
+#include "core/coord/journal.hpp"
+#include "core/coord/names.hpp"
+#include "core/coord/stock.hpp"
+#include "holdfast/available.hpp"
+#include "runtime/shortage.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using coord::Engine;
+using coord::Journal;
+using coord::refuse;
+
+/// What lives on the loop. The journal is used there only.
+struct Shop {
+  Shop(std::unique_ptr<Journal> opened, Store& store, Loop& its_loop, const coord::AvailableOptions& options)
+      : journal(std::move(opened)), available(*journal, store, its_loop, options), loop(its_loop) {}
+  const std::unique_ptr<Journal> journal;
+  coord::Available available;
+  Loop& loop;
+  bool is_reconciling = false;
+};
+
+coord::Compensate on_the_loop(std::function<Result<void>(const Intent&, bool)> compensate) {
+  if (!compensate) return {};
+  return [compensate = std::move(compensate)](const Intent& rejected, bool is_repeat,
+                                              const std::function<void(Result<void>)>& done) {
+    try {
+      done(compensate(rejected, is_repeat));
+    } catch (const std::exception& thrown) {
+      done(tl::unexpected(runtime::shortage(thrown).value_or(
+          Error(Code::internal, std::string("the compensation threw: ") + thrown.what()))));
+    }
+  };
+}
+
+}  // namespace
+
+class AvailableCoordinator::Impl {
+ public:
+  Impl(std::shared_ptr<Engine> engine, Shop* shop, AvailableMode mode)
+      : engine_(std::move(engine)), shop_(shop), mode_(std::move(mode)) {}
+  ~Impl() { engine_->stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  template <class T, class Ask>
+  Ended<T> ask(Ask ask) {
+    return engine_->call<T>([this, ask](std::function<void(Ended<T>)> answer) { ask(*shop_, std::move(answer)); });
+  }
+  /// Of the journal alone.
+  template <class T, class Ask>
+  Result<T> look(Ask look) {
+    return ask<Result<T>>([look](Shop& shop, auto answer) { answer(Ended<Result<T>>(look(*shop.journal))); })
+        .map_error([](const Failure& failure) { return failure.error; })
+        .and_then([](Result<T> result) { return result; });
+  }
+  [[nodiscard]] const AvailableMode& mode() const { return mode_; }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  Shop* const shop_;  // lives on the loop
+  const AvailableMode mode_;
+};
+
+AvailableCoordinator::AvailableCoordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AvailableCoordinator::~AvailableCoordinator() = default;
+
+Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(CoordinatorOptions options,
+                                                                         AvailableMode mode) {
+  if (auto good = coord::complete(options); !good) return tl::unexpected(good.error());
+  if (mode.max_provisional < 1 || mode.max_age <= Duration::zero() || mode.max_age > intent_remembered) {
+    return fail(Code::usage,
+                "At least one ticket must be allowed, and their age must be above zero, and a year at most.");
+  }
+  Shop* shop = nullptr;
+  auto engine =
+      Engine::start(options.store, options.make_table ? Engine::First::make_table : Engine::First::nothing,
+                    options.patience, [&](Store& store, Loop& loop) -> Result<std::shared_ptr<void>> {
+                      coord::JournalOptions file;
+                      file.path = mode.journal;
+                      file.store = options.store;
+                      auto journal = Journal::open(std::move(file));
+                      if (!journal) return tl::unexpected(journal.error());
+                      auto made = std::make_shared<Shop>(
+                          *std::move(journal), store, loop,
+                          coord::AvailableOptions{mode.max_provisional, mode.max_age, options.patience, options.id});
+                      shop = made.get();
+                      return made;
+                    });
+  if (!engine) return tl::unexpected(engine.error());
+  return std::unique_ptr<AvailableCoordinator>(
+      new AvailableCoordinator(std::make_unique<Impl>(*std::move(engine), shop, std::move(mode))));
+}
+
+Ended<Accepted<Decided>> AvailableCoordinator::decide(std::string_view key, Value proposal, std::string_view ticket) {
+  return impl_->ask<Accepted<Decided>>(
+      [key = std::string(key), proposal = std::move(proposal), ticket = std::string(ticket)](
+          Shop& shop, auto answer) { shop.available.decide(key, proposal, ticket, std::move(answer)); });
+}
+Ended<Accepted<Added>> AvailableCoordinator::add(AddWish wish, std::string_view ticket) {
+  return impl_->ask<Accepted<Added>>([wish = std::move(wish), ticket = std::string(ticket)](Shop& shop, auto answer) {
+    shop.available.add(wish, ticket, std::move(answer));
+  });
+}
+Ended<Accepted<Sent>> AvailableCoordinator::send(SendWish wish, std::string_view ticket) {
+  return impl_->ask<Accepted<Sent>>([wish = std::move(wish), ticket = std::string(ticket)](Shop& shop, auto answer) {
+    shop.available.send(wish, ticket, std::move(answer));
+  });
+}
+Ended<Provisional> AvailableCoordinator::sell(Basket basket, std::string_view ticket) {
+  if (auto good = check_basket(basket); !good) return refuse(good.error());
+  return impl_->ask<Provisional>([basket = std::move(basket), ticket = std::string(ticket)](Shop& shop, auto answer) {
+    answer(shop.available.sell(basket, ticket));
+  });
+}
+
+Ended<Quota> AvailableCoordinator::set_aside(std::string_view id, Basket basket, Duration ttl) {
+  if (auto good = coord::check_name("A quota's id", id); !good) return refuse(good.error());
+  if (auto good = check_basket(basket); !good) return refuse(good.error());
+  if (ttl <= impl_->mode().max_age) {
+    return refuse(
+        Error(Code::usage, "Goods are set aside for longer than the tickets' max_age, or nothing could be sold."));
+  }
+  return impl_->ask<Quota>([id = std::string(id), basket = std::move(basket), ttl](Shop& shop, auto answer) {
+    shop.available.set_aside(id, basket, ttl, std::move(answer));
+  });
+}
+Result<bool> AvailableCoordinator::give_back(std::string_view id) {
+  return impl_->look<bool>([id = std::string(id)](Journal& journal) { return journal.close_quota(id); });
+}
+
+Ended<ReconcileReport> AvailableCoordinator::reconcile() {
+  return impl_->ask<ReconcileReport>([this](Shop& shop, auto answer) {
+    if (std::exchange(shop.is_reconciling, true)) {
+      return answer(tl::unexpected(Failure{
+          Failure::Kind::busy, Error(Code::unavailable, "Another thread reconciles this journal just now.")}));
+    }
+    coord::ReconcileOptions options;
+    options.merge = impl_->mode().merge;
+    options.compensate = on_the_loop(impl_->mode().compensate);
+    shop.available.reconcile(std::move(options), [&shop, answer = std::move(answer)](Ended<ReconcileReport> report) {
+      shop.is_reconciling = false;
+      answer(std::move(report));
+    });
+  });
+}
+
+Result<std::optional<Intent>> AvailableCoordinator::find(std::string_view ticket) {
+  return impl_->look<std::optional<Intent>>(
+      [ticket = std::string(ticket)](Journal& journal) { return journal.find(ticket); });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,124 @@
+#include "core/coord/queue_look.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/coord/queue.hpp"
+#include "holdfast/assert.hpp"
+
+namespace holdfast {
+
+namespace {
+
+constexpr std::size_t page_rows = 100;
+
+/// What every look does before its next read: whether there is time for it, or a pause to keep. `fail` is told that
+/// there is none.
+template <class Fail>
+std::optional<Ask> pause_or(const Tries& tries, Now now, bool& pausing, Fail fail) {
+  if (now.instant >= tries.deadline()) {
+    fail(tries.failure());
+  } else if (now.instant < tries.not_before()) {
+    pausing = true;
+    return Pause{std::min(tries.not_before(), tries.deadline())};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// ---- PeekGroup ----
+
+PeekGroup::PeekGroup(std::string queue, std::string group, std::size_t most, Instant deadline, Random& random)
+    : queue_(std::move(queue)), group_(std::move(group)), most_(most), tries_(deadline, random) {
+  HOLDFAST_ASSERT(most >= 1 && most <= 100, "as many as one read of rows takes");
+}
+
+std::optional<Ask> PeekGroup::next(Now now) {
+  if (result_) return std::nullopt;
+  if (auto pause = pause_or(tries_, now, pausing_, [this](Failure why) { result_ = tl::unexpected(std::move(why)); });
+      pause || result_) {
+    return pause;
+  }
+  if (!view_) return ReadRow{group_key(queue_, group_)};
+  ReadRows messages;
+  const Group& group = view_->group;
+  const std::int64_t end = group.head + std::min(group.size(), static_cast<std::int64_t>(most_));
+  for (std::int64_t seq = group.head; seq < end; ++seq) messages.keys.push_back(message_key(queue_, group_, seq));
+  return messages;
+}
+
+void PeekGroup::on(Answer answer, Now now) {
+  if (std::exchange(pausing_, false)) return;
+  if (answer.outcome == Outcome::rejected) {
+    result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
+    return;
+  }
+  if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
+  if (!view_) return saw_group(answer.row());
+  for (const Row& row : answer.rows) {
+    // One that is past its retention is missing.
+    if (auto message = message_in(row)) view_->messages.push_back(*std::move(message));
+  }
+  std::ranges::sort(view_->messages, {}, &Message::seq);
+  result_ = std::move(view_);
+}
+
+void PeekGroup::saw_group(const Row* row) {
+  if (row == nullptr) {
+    result_ = std::optional<GroupView>();
+    return;
+  }
+  auto group = group_in(*row);
+  if (!group) {
+    result_ = tl::unexpected(damaged_row(row->key));
+    return;
+  }
+  view_ = GroupView{*std::move(group), {}};
+  if (view_->group.size() <= 0) result_ = std::move(view_);
+}
+
+// ---- ListGroups ----
+
+ListGroups::ListGroups(std::string_view queue, Instant deadline, Random& random)
+    : states_{parked_state(queue), ready_state(queue)}, tries_(deadline, random) {}
+
+std::optional<Ask> ListGroups::next(Now now) {
+  if (result_) return std::nullopt;
+  if (states_.empty()) {
+    // A group that was parked between the two looks was seen twice: as it was seen later.
+    std::ranges::stable_sort(groups_, {}, &Group::group);
+    const auto later = std::unique(groups_.rbegin(), groups_.rend(),
+                                   [](const Group& a, const Group& b) { return a.group == b.group; });
+    groups_.erase(groups_.begin(), later.base());
+    result_ = std::move(groups_);
+    return std::nullopt;
+  }
+  if (auto pause = pause_or(tries_, now, pausing_, [this](Failure why) { result_ = tl::unexpected(std::move(why)); });
+      pause || result_) {
+    return pause;
+  }
+  QueryDue query;
+  query.state = states_.back();
+  query.before = WallTime::max();
+  query.limit = page_rows;
+  query.page = page_;
+  return LookDue{std::move(query)};
+}
+
+void ListGroups::on(Answer answer, Now now) {
+  if (std::exchange(pausing_, false)) return;
+  if (answer.outcome == Outcome::rejected) {
+    result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
+    return;
+  }
+  if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
+  tries_.succeeded();
+  for (const Row& row : answer.rows) {
+    if (auto group = group_in(row)) groups_.push_back(*std::move(group));
+  }
+  page_ = std::move(answer.next);
+  if (page_.empty()) states_.pop_back();
+}
+
+}  // namespace holdfast
