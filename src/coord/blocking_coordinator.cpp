@@ -2,8 +2,8 @@
 // go over to the loop's thread and answers come back.
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "coord/blocking.hpp"
 #include "coord/coordinator.hpp"
@@ -202,7 +202,7 @@ class Coordinator::Impl {
 
   coord::Coordinator* const coordinator_;  // lives on the loop, as that does in the engine
   Loop* const loop_;
-  std::map<Holding*, std::weak_ptr<Holding>> holdings_;  // on the loop
+  std::vector<std::weak_ptr<Holding>> holdings_;  // on the loop
 };
 
 /// What is held is given back, and that is waited for.
@@ -212,8 +212,8 @@ Coordinator::Impl::~Impl() {
     const auto one_less = [open, answer = std::move(answer)](const Ended<void>&) {
       if (--*open == 0) answer({});
     };
-    for (const auto& [key, weak] : holdings_) {
-      const HoldingPtr holding = weak.lock();
+    for (const auto& each : holdings_) {
+      const HoldingPtr holding = each.lock();
       if (!holding || holding->end) continue;
       ++*open;
       holding->cease();
@@ -226,8 +226,8 @@ Coordinator::Impl::~Impl() {
 
 HoldingPtr Coordinator::Impl::make_holding() {
   auto holding = std::make_shared<Holding>();
-  std::erase_if(holdings_, [](const auto& each) { return each.second.expired(); });
-  holdings_.emplace(holding.get(), holding);
+  std::erase_if(holdings_, [](const auto& each) { return each.expired(); });
+  holdings_.push_back(holding);
   return holding;
 }
 
