@@ -16,6 +16,10 @@ void add_max_age(CLI::App& app, Duration& target) {
   add_duration(app, "--max-age", target, "a ticket that is not reconciled for so long is rejected");
 }
 
+void add_max_provisional(CLI::App& app, std::int64_t& target) {
+  add_number(app, "--max-provisional", target, 1, 1'000'000, "more tickets that wait to be reconciled: refused");
+}
+
 void add_ticket(CLI::App& app, std::string& target, const std::string& description) {
   add_text(app, "--ticket", "ID", target, description).envname("")->configurable(false);
 }
@@ -28,8 +32,7 @@ void add_mode(CLI::App& app, ModeSettings& settings, const std::string& same_as)
              "names this operation, in journal and store: repeated, it happens once" +
                  (same_as.empty() ? "" : "; the same as " + same_as));
   add_max_age(app, settings.max_age);
-  add_number(app, "--max-provisional", settings.max_provisional, 1, 1'000'000,
-             "more tickets that wait to be reconciled: refused");
+  add_max_provisional(app, settings.max_provisional);
 }
 
 Result<bool> is_available(const ModeSettings& settings) {

@@ -21,6 +21,7 @@ struct ModeSettings {
 /// `--mode` and what belongs to it. `same_as`: an option that names the operation as well as --ticket does.
 void add_mode(CLI::App& app, ModeSettings& settings, const std::string& same_as = {});
 void add_max_age(CLI::App& app, Duration& target);
+void add_max_provisional(CLI::App& app, std::int64_t& target);
 /// --ticket: never from the environment, where a compensation finds the ticket that it makes good for.
 void add_ticket(CLI::App& app, std::string& target, const std::string& description);
 [[nodiscard]] Result<bool> is_available(const ModeSettings& settings);

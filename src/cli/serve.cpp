@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "cli/journal_file.hpp"
+#include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/store_session.hpp"
@@ -22,9 +24,10 @@ constexpr std::size_t token_least = 16;
 constexpr Duration answers_limit = std::chrono::seconds(5);
 
 struct ServeSettings {
-  std::string store = "sqlite:holdfast.db", listen = "127.0.0.1:7420", token;
+  std::string store = "sqlite:holdfast.db", listen = "127.0.0.1:7420", token, journal;
   Duration drain_timeout = std::chrono::seconds(10), store_patience = std::chrono::seconds(5);
-  std::int64_t max_guards = 10'000, max_requests = 1000, max_connections = 1024;
+  Duration max_age = std::chrono::hours(24);
+  std::int64_t max_provisional = 1000, max_guards = 10'000, max_requests = 1000, max_connections = 1024;
   std::size_t max_body = 1 << 20;
 };
 
@@ -56,6 +59,12 @@ Result<void> run_serve(const ServeSettings& settings) {
   if (!token) return tl::unexpected<Error>(token.error());
   const auto session = StoreSession::open(settings.store, StoreSession::Create::if_embedded);
   if (!session) return tl::unexpected<Error>(session.error());
+  std::unique_ptr<coord::Journal> journal;
+  if (!settings.journal.empty()) {
+    auto opened = open_journal(settings.journal, settings.store, true);
+    if (!opened) return tl::unexpected<Error>(opened.error());
+    journal = *std::move(opened);
+  }
   runtime::ignore_broken_pipes();
   runtime::raise_descriptor_limit();
   runtime::AsioLoop& loop = (*session)->loop();
@@ -65,7 +74,10 @@ Result<void> run_serve(const ServeSettings& settings) {
                           .token = *std::move(token),
                           .is_unix = address->is_unix(),
                           .patience = settings.store_patience,
-                          .guards_most = static_cast<std::size_t>(settings.max_guards)});
+                          .guards_most = static_cast<std::size_t>(settings.max_guards),
+                          .journal = journal.get(),
+                          .max_age = settings.max_age,
+                          .max_provisional = static_cast<std::size_t>(settings.max_provisional)});
   runtime::HttpServerLimits limits;
   limits.body_bytes_max = settings.max_body;
   limits.connections_max = static_cast<std::size_t>(settings.max_connections);
@@ -111,6 +123,10 @@ void add_serve(Setup setup) {
                "how long callers have to finish with what they hold when it stops");
   add_duration(app, "--store-patience", settings->store_patience,
                "how long to wait for a store that does not answer");
+  add_text(app, "--journal", "FILE", settings->journal,
+           "accept provisionally while the store is away, for callers who ask for that, and settle it by itself");
+  add_max_age(app, settings->max_age);
+  add_max_provisional(app, settings->max_provisional);
   add_number(app, "--max-guards", settings->max_guards, 1, 1'000'000, "rights held for callers, at most");
   add_number(app, "--max-requests", settings->max_requests, 1, 100'000, "requests under way, at most");
   add_number(app, "--max-connections", settings->max_connections, 1, 100'000, "connections open, at most");

@@ -35,6 +35,8 @@ class Waiting {
   Id last_ = 0;
 };
 
+class Tickets;
+
 /// What all handlers work with.
 struct Desk {
   Store& store;
@@ -42,7 +44,8 @@ struct Desk {
   coord::Coordinator& coordinator;
   coord::Runner& runner;
   Guards& guards;
-  Duration patience;  ///< how long the store is waited for
+  Duration patience;           ///< how long the store is waited for
+  Tickets* tickets = nullptr;  ///< none: nothing is accepted provisionally
   Waiting waiting = {};
   /// Of answers that a store still owes when this is gone.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);

@@ -71,5 +71,6 @@ struct Route {
 [[nodiscard]] std::vector<Route> once_routes();
 [[nodiscard]] std::vector<Route> number_routes();
 [[nodiscard]] std::vector<Route> queue_routes();
+[[nodiscard]] std::vector<Route> ticket_routes();
 
 }  // namespace holdfast::serve

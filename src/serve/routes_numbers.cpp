@@ -6,6 +6,7 @@
 #include "holdfast/assert.hpp"
 #include "serve/desk.hpp"
 #include "serve/json_value.hpp"
+#include "serve/tickets.hpp"
 
 namespace holdfast::serve {
 
@@ -30,6 +31,15 @@ boost::json::object decided_json(const std::string& key, const Decided& decided)
 }
 
 void decide(Desk& desk, const CallPtr& call) {
+  if (takes_provisional(call)) {
+    if (!has_journal(desk, call)) return;
+    const std::string ticket = call->body().has("ticket") ? call->body().text("ticket") : "";
+    return desk.tickets->available().decide(call->path("key"), value_from(call->body().any("value")), ticket,
+                                            tell_either<Decided>(call, [call](const Decided& decided) {
+                                              call->answer(200, decided_json(call->path("key"), decided));
+                                            }));
+  }
+  if (call->body().has("ticket")) return call->fail(bad_request("A ticket is for mode available.", "/ticket"));
   desk.coordinator.decide(call->path("key"), value_from(call->body().any("value")), desk.patience,
                           [call](const Ended<Decided>& decided) {
                             if (!decided) return call->fail(decided.error());
@@ -69,10 +79,15 @@ void add(Desk& desk, const CallPtr& call) {
   options.op_id = body.text("op_id");
   if (body.has("floor")) options.floor = body.integer("floor");
   options.remember = body.duration("remember");
-  run_for(desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()),
-          [call](const Added& added) {
-            call->answer(200, {{"key", call->path("key")}, {"value", added.value}, {"was_repeat", added.was_repeat}});
-          });
+  const auto tell_added = [call](const Added& added) {
+    call->answer(200, {{"key", call->path("key")}, {"value", added.value}, {"was_repeat", added.was_repeat}});
+  };
+  if (takes_provisional(call)) {
+    if (!has_journal(desk, call)) return;
+    return desk.tickets->available().add({options.key, options.delta, options.floor}, options.op_id,
+                                         tell_either<Added>(call, tell_added));
+  }
+  run_for(desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()), tell_added);
 }
 
 void show_counter(Desk& desk, const CallPtr& call) {
@@ -213,13 +228,16 @@ void add_counter_routes(std::vector<Route>& routes) {
                     .type = Type::integer,
                     .about = "a subtraction that would go below this is refused",
                     .least = INT64_MIN});
+  Field mode = mode_field();
+  mode.about = "while the store is away: say so, or accept provisionally, with 202; op_id is the ticket then";
+  fields.push_back(mode);
   routes.push_back({"POST",
                     "/v1/counters/{key}/add",
                     "addToCounter",
                     "Add to a counter, once for each operation, however often it is sent",
                     {"Add", "what to add", fields},
                     {},
-                    {{200, "it counts", {"Added", "the counter", {key, value, was_repeat()}}}},
+                    {{200, "it counts", {"Added", "the counter", {key, value, was_repeat()}}}, provisional_answer()},
                     {{409, "refused", "it would go below the floor, or beyond 64 bits"},
                      {422, "mismatch", "the operation's id was used with another delta"}},
                     add});
@@ -325,17 +343,23 @@ void add_reservation_routes(std::vector<Route>& routes) {
 
 std::vector<Route> number_routes() {
   std::vector<Route> routes;
-  routes.push_back({"POST",
-                    "/v1/decide/{key}",
-                    "decide",
-                    "Propose a value; the first proposal wins, and stays",
-                    {"Proposal",
-                     "what is proposed",
-                     {{.name = "value", .type = Type::any, .about = "any JSON", .is_required = true}}},
-                    {},
-                    {{200, "decided, now or before", decision_schema()}},
-                    {},
-                    decide});
+  routes.push_back(
+      {"POST",
+       "/v1/decide/{key}",
+       "decide",
+       "Propose a value; the first proposal wins, and stays",
+       {"Proposal",
+        "what is proposed",
+        {{.name = "value", .type = Type::any, .about = "any JSON", .is_required = true},
+         mode_field(),
+         {.name = "ticket",
+          .about = "in mode available: names this proposal, so that it is one however often it is sent",
+          .least = 1,
+          .most = op_id_most}}},
+       {},
+       {{200, "decided, now or before", decision_schema()}, provisional_answer()},
+       {{409, "refused", "the ticket was rejected"}, {422, "mismatch", "the ticket was used for something else"}},
+       decide});
   routes.push_back({"GET",
                     "/v1/decide/{key}",
                     "showDecision",

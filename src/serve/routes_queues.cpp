@@ -5,6 +5,7 @@
 #include "core/coord/queue.hpp"
 #include "serve/desk.hpp"
 #include "serve/receiving.hpp"
+#include "serve/tickets.hpp"
 
 namespace holdfast::serve {
 
@@ -36,10 +37,16 @@ void send(Desk& desk, const CallPtr& call) {
   options.delay = body.duration("delay");
   options.dedup_window = body.duration("dedup_window");
   options.retention = body.duration("retention");
-  run_for(desk, call, std::make_unique<Send>(std::move(options), desk.deadline(), desk.loop.random()),
-          [call](const Sent& sent) {
-            call->answer(200, {{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}});
-          });
+  const auto tell_sent = [call](const Sent& sent) {
+    call->answer(200, {{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}});
+  };
+  if (takes_provisional(call)) {
+    if (!has_journal(desk, call)) return;
+    return desk.tickets->available().send(
+        {options.queue, options.group, options.body, std::chrono::ceil<std::chrono::milliseconds>(options.delay)},
+        options.dedup_id, tell_either<Sent>(call, tell_sent));
+  }
+  run_for(desk, call, std::make_unique<Send>(std::move(options), desk.deadline(), desk.loop.random()), tell_sent);
 }
 
 // ---- What a consumer does with what it was given ----
@@ -262,6 +269,10 @@ Route settling(std::string_view path, std::string_view operation, std::string_vi
 }
 
 void add_sending(std::vector<Route>& routes) {
+  Field mode = mode_field();
+  mode.about =
+      "while the store is away: say so, or accept provisionally, with 202; dedup_id is the ticket then, known for a "
+      "year";
   routes.push_back({"POST",
                     "/v1/queues/{queue}/send",
                     "sendMessage",
@@ -297,7 +308,8 @@ void add_sending(std::vector<Route>& routes) {
                        .about = "how long it is kept if nobody acknowledges it",
                        .otherwise = "336h",
                        .least = 60'000,
-                       .most = 366 * day_ms}}},
+                       .most = 366 * day_ms},
+                      mode}},
                     {},
                     {{200,
                       "it is in the queue",
@@ -307,7 +319,8 @@ void add_sending(std::vector<Route>& routes) {
                         {.name = "was_duplicate",
                          .type = Type::boolean,
                          .about = "it had been sent before, and seq is that one's",
-                         .is_required = true}}}}},
+                         .is_required = true}}}},
+                     provisional_answer()},
                     {{422, "mismatch", "the id was used for another message, or another group"}},
                     send});
 }

@@ -9,6 +9,7 @@
 #include "serve/desk.hpp"
 #include "serve/openapi.hpp"
 #include "serve/returns.hpp"
+#include "serve/tickets.hpp"
 
 namespace holdfast::serve {
 
@@ -71,7 +72,7 @@ void Call::answer(int status, const boost::json::object& body, const std::string
 
 std::vector<Route> all_routes() {
   std::vector<Route> all = task_routes();
-  for (auto* more : {once_routes, number_routes, queue_routes}) {
+  for (auto* more : {once_routes, number_routes, queue_routes, ticket_routes}) {
     for (Route& route : more()) all.push_back(std::move(route));
   }
   return all;
@@ -84,7 +85,15 @@ struct Service::Impl {
         coordinator(options.id, store, loop),
         guards(loop, options.guards_most),
         desk{store, loop, coordinator, coordinator.runner(), guards, options.patience},
-        document(boost::json::serialize(openapi(routes, options.version))) {}
+        document(boost::json::serialize(openapi(routes, options.version))) {
+    if (options.journal == nullptr) return;
+    tickets.emplace(*options.journal, store, loop,
+                    coord::AvailableOptions{.max_provisional = options.max_provisional,
+                                            .max_age = options.max_age,
+                                            .patience = options.patience,
+                                            .proposer = options.id});
+    desk.tickets = &*tickets;
+  }
   ~Impl() {
     if (drain_timer != 0) desk.loop.cancel(drain_timer);
   }
@@ -106,6 +115,7 @@ struct Service::Impl {
   Guards guards;
   Desk desk;
   Returns returns{desk};
+  std::optional<Tickets> tickets;
   const std::string document;
   TimerId drain_timer = 0;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "coord/journal.hpp"
 #include "holdfast/loop.hpp"
 #include "holdfast/store.hpp"
 #include "runtime/http_server.hpp"
@@ -18,6 +19,10 @@ struct ServiceOptions {
   bool is_unix = false;
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for
   std::size_t guards_most = 10'000;
+  /// Of what is accepted provisionally; none: nothing is. It lives as long as the service.
+  coord::Journal* journal = nullptr;
+  Duration max_age = std::chrono::hours(24);
+  std::size_t max_provisional = 1000;
 };
 
 /// The primitives of ephemeral coordinators over HTTP: what an HttpServer's hooks call. On the loop's thread; the

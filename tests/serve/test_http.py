@@ -3,10 +3,12 @@
 
   test_http.py PROGRAM [TEST…]
 """
+import contextlib
 import os
 import pathlib
 import re
 import signal
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -29,6 +31,23 @@ class Served(unittest.TestCase):
         server = Server(self.store, *arguments, **options)
         self.addCleanup(server.kill)
         return server
+
+    @contextlib.contextmanager
+    def away(self):
+        """The store does not answer meanwhile."""
+        other = sqlite3.connect(self.store.removeprefix("sqlite:"), isolation_level=None, timeout=60)
+        other.execute("BEGIN EXCLUSIVE")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+            other.close()
+
+    def eventually(self, condition) -> None:
+        until = time.monotonic() + serve.PATIENCE_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.05)
 
     def refused(self, *arguments: str) -> str:
         """The program does not start; what it says."""
@@ -64,7 +83,7 @@ class TheDocument(Served):
         self.assertEqual(caller.ask("GET", "/v1/none").status, 404)
 
     def test_every_operation_answers_as_it_says(self):
-        caller = Caller(self.start())
+        caller = Caller(self.start("--journal", str(self.folder / "journal"), "--max-age", "1h", "--store-patience", "1s"))
         caller.get("/healthz")
         caller.get("/openapi.json")
         mine = caller.post("/v1/tasks/report/acquire", ttl="5s", hold_for="1m")
@@ -90,6 +109,7 @@ class TheDocument(Served):
         self.assertEqual(caller.get("/v1/counters/c")["value"], -3)
         self.stock(caller)
         self.queues(caller)
+        self.tickets(caller)
         names = {operation["operationId"] for operation in caller.document.operations.values()}
         self.assertEqual(names - Caller.operations, set(), "not one good answer of these was seen")
 
@@ -128,6 +148,27 @@ class TheDocument(Served):
         self.assertEqual(caller.get("/v1/queues/q/stats")["parked_messages"], 2)
         caller.post("/v1/queues/q/redrive", group="g", skip_first=True)
         self.assertEqual(caller.post("/v1/queues/q/receive")["batch"]["messages"][0]["body"], "3")
+
+
+    def tickets(self, caller: Caller) -> None:
+        self.assertEqual(caller.post("/v1/counters/t/add", delta=1, op_id="1", mode="available")["value"], 1)
+        self.assertEqual(caller.get("/v1/tickets").body, {"tickets": [], "next": None})
+        self.assertEqual(caller.post("/v1/quotas/shop", items={"apple": 2})["state"], "open")
+        self.assertEqual(caller.get("/v1/quotas")["quotas"][0]["left"], {"apple": 2})
+        self.assertEqual(caller.post("/v1/sales/one", items={"apple": 1})["ticket"], "one")
+        caller.post("/v1/quotas/shop/give-back")
+        self.eventually(lambda: caller.get("/v1/tickets/one")["state"] == "confirmed")
+        self.eventually(lambda: caller.get("/v1/stock/apple")["available"] == 2)
+        with self.away():
+            self.assertEqual(caller.post("/v1/decide/e", value=1, mode="available", ticket="mine").status, 202)
+            self.assertEqual(caller.post("/v1/counters/t/add", delta=1, op_id="2", mode="available").status, 202)
+            after = caller.post("/v1/counters/t/add", delta=-9, op_id="3", floor=0, mode="available")
+            self.assertEqual(after.status, 202)
+            self.assertEqual(caller.post("/v1/queues/p/send", group="g", body="x", mode="available").status, 202)
+        self.eventually(lambda: caller.get("/v1/tickets/3")["state"] == "rejected")
+        self.assertEqual(caller.post("/v1/tickets/3/compensated")["was_repeat"], False)
+        self.eventually(lambda: caller.get("/v1/tickets")["tickets"] == [])
+        self.assertEqual(caller.get("/v1/decide/e")["value"], 1)
 
 
 class Rights(Served):
