@@ -74,9 +74,7 @@ void Engine::Body::live(const std::string& url, First first, Duration patience, 
   };
   const auto open = [&](Result<void> asked) {
     if (asked) {
-      auto made = inhabit(*store_, *loop);
-      if (made) inhabitant_ = *std::move(made);
-      asked = made.map([](const auto&) {});
+      asked = inhabit(*store_, *loop).map([this](std::shared_ptr<void> made) { inhabitant_ = std::move(made); });
     }
     tell(asked);
     if (!asked) loop->stop();
