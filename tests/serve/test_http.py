@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`holdfast serve` as its callers see it: real processes on one SQLite file, Python's own HTTP client.
+"""`holdfast serve` as its callers see it: real processes on one SQLite file, or one table of DynamoDB Local, and Python's
+own HTTP client.
 
   test_http.py PROGRAM [TEST…]
 """
@@ -11,13 +12,18 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import server as serve
 from server import Caller, Server
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from dynamodb_server import Shared  # noqa: E402  pylint: disable=wrong-import-position
 
 
 class Served(unittest.TestCase):
@@ -265,6 +271,31 @@ class Rights(Served):
             connection.close()
         self.assertEqual(statuses.count(201), 1)
         self.assertEqual(statuses.count(409), 499)
+
+
+class OnDynamoDb(Served):
+    """In front of what is to be tried on DynamoDB Local as well."""
+
+    def setUp(self):
+        super().setUp()
+        keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_CONFIG_FILE": "/dev/null",
+                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
+        environment = mock.patch.dict(os.environ, keys)
+        environment.start()
+        self.addCleanup(environment.stop)
+        dynamodb = Shared("local")
+        self.addCleanup(dynamodb.close)
+        self.store = (f"dynamodb://serve-{os.urandom(8).hex()}?region=us-east-1"
+                      f"&endpoint=http://127.0.0.1:{dynamodb.port}")
+        subprocess.run([serve.PROGRAM, "init", "--store", self.store], stdout=subprocess.DEVNULL, check=True)
+
+
+class TheDocumentOnDynamoDb(OnDynamoDb, TheDocument):
+    pass
+
+
+class RightsOnDynamoDb(OnDynamoDb, Rights):
+    pass
 
 
 class Access(Served):

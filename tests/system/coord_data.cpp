@@ -68,19 +68,6 @@ TEST_P(CoordData, a_counter_refuses_what_it_must) {
   EXPECT_EQ(out({"counter", "show", "seats"}), "5\n");
 }
 
-TEST_P(CoordData, many_that_add_at_once_are_all_counted) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 12; ++i) {
-    // Each operation by two processes.
-    auto child =
-        program.start({"counter", "add", "n", "1", "--op", std::to_string(i / 2), "--store-patience", "60s"});
-    ASSERT_TRUE(child);
-    all.push_back(*std::move(child));
-  }
-  for (auto& each : all) EXPECT_EQ(each.wait(100s), (runtime::Exit{0, 0}));
-  EXPECT_EQ(out({"counter", "show", "n"}), "6\n");
-}
-
 // ---- stock ----
 
 TEST_P(CoordData, goods_are_reserved_confirmed_and_cancelled_once) {

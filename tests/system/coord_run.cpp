@@ -21,7 +21,6 @@ using test::eventually;
 using test::expect_one_line;
 using test::Program;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 class CoordRun : public testing::Test {
  protected:
@@ -135,17 +134,6 @@ TEST_F(CoordRun, without_renewal_the_command_has_its_time_and_no_longer) {
   const auto ended = program.run({"run", "t", "--ttl", "1s", "--no-renew", "--", "sleep", "100"});
   EXPECT_EQ(ended.code, 76);
   EXPECT_THAT(ended.err, HasSubstr("lost"));
-}
-
-TEST_F(CoordRun, of_many_that_race_one_runs_at_a_time) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 8; ++i) {
-    all.push_back(start("mkdir lock || touch twice; sleep 0.05; rmdir lock; echo x >>done", {"--wait", "100s"}));
-  }
-  for (auto& each : all) EXPECT_EQ(each.wait(150s), (runtime::Exit{0, 0}));
-  EXPECT_EQ(program.read("done").size(), 16U);
-  EXPECT_FALSE(std::filesystem::exists(program.file("twice")));
-  EXPECT_EQ(task().at("epoch").as_int64(), 8);
 }
 
 TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
@@ -329,38 +317,7 @@ TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
   EXPECT_EQ(program.run({"once", "k", "--", "echo", "small"}).out, "small\n");
 }
 
-TEST_F(CoordRun, of_many_that_race_one_runs_and_all_tell_its_result) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 8; ++i) {
-    auto child = program.start({"once", "k", "--wait", "100s", "--", "/bin/sh", "-c",
-                                "echo ran >>runs; sleep 0.2; echo " + std::to_string(i)});
-    ASSERT_TRUE(child);
-    all.push_back(*std::move(child));
-  }
-  std::vector<std::string> told;
-  for (auto& each : all) told.push_back(each.read_line(100s).value_or("nothing"));
-  EXPECT_EQ(program.read("runs"), "ran\n");
-  EXPECT_THAT(told, testing::Each(told.front()));
-  EXPECT_NE(told.front(), "nothing");
-}
-
 // ---- decide, task ----
-
-TEST_F(CoordRun, the_first_proposal_is_told_to_all) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 8; ++i) {
-    auto child = program.start({"decide", "paid-first", "order-" + std::to_string(i)});
-    ASSERT_TRUE(child);
-    all.push_back(*std::move(child));
-  }
-  std::vector<std::string> told;
-  for (auto& each : all) told.push_back(each.read_line(60s).value_or("nothing"));
-  EXPECT_THAT(told.front(), StartsWith("order-"));
-  EXPECT_THAT(told, testing::Each(told.front()));
-  const auto json = boost::json::parse(program.run({"decide", "paid-first", "late", "--json"}).out).as_object();
-  EXPECT_EQ(json.at("value"), boost::json::value(told.front()));
-  EXPECT_FALSE(json.at("was_ours").as_bool());
-}
 
 TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
   auto holder = start("touch held; sleep 100");
