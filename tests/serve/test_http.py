@@ -23,6 +23,7 @@ import server as serve
 from server import Caller, Server
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from dynamodb_proxy import DynamoDbProxy  # noqa: E402  pylint: disable=wrong-import-position
 from dynamodb_server import Shared  # noqa: E402  pylint: disable=wrong-import-position
 
 
@@ -285,9 +286,19 @@ class OnDynamoDb(Served):
         self.addCleanup(environment.stop)
         dynamodb = Shared("local")
         self.addCleanup(dynamodb.close)
+        self.proxy = DynamoDbProxy(dynamodb.port)
+        self.addCleanup(self.proxy.close)
         self.store = (f"dynamodb://serve-{os.urandom(8).hex()}?region=us-east-1"
-                      f"&endpoint=http://127.0.0.1:{dynamodb.port}")
+                      f"&endpoint=http://127.0.0.1:{self.proxy.port}")
         subprocess.run([serve.PROGRAM, "init", "--store", self.store], stdout=subprocess.DEVNULL, check=True)
+
+    @contextlib.contextmanager
+    def away(self):
+        self.proxy.refuse(True)
+        try:
+            yield
+        finally:
+            self.proxy.refuse(False)
 
 
 class TheDocumentOnDynamoDb(OnDynamoDb, TheDocument):
