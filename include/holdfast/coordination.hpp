@@ -172,6 +172,12 @@ struct GroupView {
   std::vector<Message> messages;  ///< in order; those past their retention are missing
 };
 
+/// Groups of a queue, by name.
+struct GroupList {
+  std::vector<Group> groups;
+  bool is_partial = false;  ///< there are more than were asked for
+};
+
 struct Batch {
   Receipt receipt;
   std::vector<Message> messages;  ///< contiguous, in order; none where `is_poison`, or where all are past

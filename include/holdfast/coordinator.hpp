@@ -167,7 +167,7 @@ class Coordinator {
   [[nodiscard]] Ended<std::optional<GroupView>> peek(std::string_view queue, std::string_view group,
                                                      std::size_t most = 10);
   /// The groups that have messages, are leased or parked. As the index tells them: it may be late.
-  [[nodiscard]] Ended<std::vector<Group>> stats(std::string_view queue);
+  [[nodiscard]] Ended<GroupList> stats(std::string_view queue, std::size_t most = 10'000);
 
   /// Stands in for the random part of an id, where a caller has none: 32 hexadecimal digits.
   [[nodiscard]] std::string new_id();

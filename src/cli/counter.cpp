@@ -70,9 +70,10 @@ Result<int> add(const CounterSettings& settings) {
 
 Result<int> show(const CounterSettings& settings) {
   return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
-    const auto row = here.session().get(Add::row_key(AddOptions::To::counter, settings.key));
-    if (!row) return tl::unexpected<Error>(row.error());
-    return tell_value(settings, *row ? (*row)->number(Add::number_in(AddOptions::To::counter)) : 0, std::nullopt);
+    const auto number =
+        here.carry_out<std::int64_t, ReadNumber>(settings.call.store_patience, AddOptions::To::counter, settings.key);
+    if (!number) return number.error();
+    return tell_value(settings, *number, std::nullopt);
   });
 }
 

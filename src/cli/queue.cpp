@@ -1,7 +1,7 @@
 // holdfast queue
 #include "core/coord/queue.hpp"
+#include "core/coord/queue_look.hpp"
 
-#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -203,41 +203,34 @@ Result<int> peek(const QueueSettings& settings) {
     return tl::unexpected<Error>(fine.error());
   }
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    const auto row = here.session().get(group_key(settings.queue, settings.group));
-    if (!row) return tl::unexpected<Error>(row.error());
-    const std::optional<Group> group = *row ? group_in(**row) : std::nullopt;
-    if (!group) return fail(Code::not_found, settings.queue + " has no group " + settings.group);
+    const auto view = here.carry_out<std::optional<GroupView>, PeekGroup>(
+        settings.call.store_patience, settings.queue, settings.group, static_cast<std::size_t>(settings.max));
+    if (!view) return view.error();
+    if (!*view) return fail(Code::not_found, settings.queue + " has no group " + settings.group);
     boost::json::array array;
     Table table({{"SEQ", Table::Align::right}, {"BODY"}});
-    for (std::int64_t seq = group->head; seq <= std::min(group->tail, group->head + settings.max - 1); ++seq) {
-      const auto found = here.session().get(message_key(settings.queue, settings.group, seq));
-      if (!found) return tl::unexpected<Error>(found.error());
-      const std::optional<Message> message = *found ? message_in(**found) : std::nullopt;
-      if (!message) continue;  // past its retention
-      array.push_back(json_of(*message));
-      table.add({std::to_string(message->seq), one_line(message->body)});
+    for (const Message& each : (*view)->messages) {
+      array.push_back(json_of(each));
+      table.add({std::to_string(each.seq), one_line(each.body)});
     }
     return settings.call.json ? say(boost::json::serialize(array)) : tell(table.render());
   });
 }
 
+constexpr std::size_t groups_most = 100'000;
+
 Result<int> stats(const QueueSettings& settings) {
   if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    std::vector<Group> groups;
-    for (const std::string& state : {ready_state(settings.queue), parked_state(settings.queue)}) {
-      const auto rows = here.session().all(state);
-      if (!rows) return tl::unexpected<Error>(rows.error());
-      for (const Row& row : *rows) {
-        if (auto group = group_in(row)) groups.push_back(*std::move(group));
-      }
-    }
-    std::ranges::sort(groups, {}, &Group::group);
+    const auto list =
+        here.carry_out<GroupList, ListGroups>(settings.call.store_patience, settings.queue, groups_most);
+    if (!list) return list.error();
+    if (list->is_partial) complain("there are more groups than the first " + std::to_string(groups_most));
     const WallTime now = here.session().wall();
     boost::json::array array;
     Table table(
         {{"GROUP"}, {"MESSAGES", Table::Align::right}, {"STATE"}, {"RECEIVES", Table::Align::right}, {"WHY"}});
-    for (const Group& each : groups) {
+    for (const Group& each : list->groups) {
       const std::string state = each.state == Group::State::parked      ? "parked"
                                 : !each.owner.empty() && each.due > now ? "leased"
                                 : each.due > now                        ? "delayed"

@@ -72,9 +72,10 @@ Result<int> add(const StockSettings& settings) {
 
 Result<int> show(const StockSettings& settings) {
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    const auto row = here.session().get(Add::row_key(AddOptions::To::stock, settings.sku));
-    if (!row) return tl::unexpected<Error>(row.error());
-    return tell_available(settings, *row ? (*row)->number(Add::number_in(AddOptions::To::stock)) : 0);
+    const auto number =
+        here.carry_out<std::int64_t, ReadNumber>(settings.call.store_patience, AddOptions::To::stock, settings.sku);
+    if (!number) return number.error();
+    return tell_available(settings, *number);
   });
 }
 

@@ -482,9 +482,9 @@ Ended<std::optional<GroupView>> Coordinator::peek(std::string_view queue, std::s
   return impl_->carry_out<std::optional<GroupView>, PeekGroup>(std::string(queue), std::string(group),
                                                                std::clamp<std::size_t>(most, 1, 100));
 }
-Ended<std::vector<Group>> Coordinator::stats(std::string_view queue) {
+Ended<GroupList> Coordinator::stats(std::string_view queue, std::size_t most) {
   if (auto good = check_names(queue, "g"); !good) return refuse(good.error());
-  return impl_->carry_out<std::vector<Group>, ListGroups>(std::string(queue));
+  return impl_->carry_out<GroupList, ListGroups>(std::string(queue), most);
 }
 
 std::string Coordinator::new_id() {

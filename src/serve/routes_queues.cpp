@@ -1,8 +1,8 @@
 // Ordered queues.
-#include <algorithm>
 #include <boost/json/array.hpp>
 
 #include "core/coord/queue.hpp"
+#include "core/coord/queue_look.hpp"
 #include "serve/desk.hpp"
 #include "serve/receiving.hpp"
 #include "serve/tickets.hpp"
@@ -14,6 +14,7 @@ namespace {
 using Type = Field::Type;
 constexpr std::int64_t day_ms = 24 * 3'600'000;
 constexpr std::int64_t name_most = 256;
+constexpr std::size_t groups_most = 10'000;  // of one answer to stats
 
 std::shared_ptr<const Schema> message_schema() {
   return std::make_shared<const Schema>(Schema{
@@ -104,114 +105,48 @@ void redrive(Desk& desk, const CallPtr& call) {
 // ---- Looking ----
 
 void peek(Desk& desk, const CallPtr& call) {
-  const std::string queue = call->path("queue");
-  const std::string name = call->query().text("group");
-  const std::int64_t most = call->query().integer("max");
-  read_for(desk, call, group_key(queue, name), [&desk, call, queue, name, most](const Row* row) {
-    const auto group = row == nullptr ? std::nullopt : group_in(*row);
-    if (!group) return call->fail(Problem{404, "not_found", "This queue has no such group.", {}});
-    boost::json::object json{{"group", name},
-                             {"state", group->state == Group::State::parked  ? "parked"
-                                       : group->state == Group::State::empty ? "empty"
-                                                                             : "ready"},
-                             {"size", group->size()},
-                             {"receives", group->receives},
-                             {"owner", group->owner},
-                             {"epoch", group->epoch.value},
-                             {"due_ms", ms(group->due)},
-                             {"parked_because", group->parked_because}};
-    std::vector<std::string> keys;
-    for (std::int64_t seq = group->head; seq <= std::min(group->tail, group->head + most - 1); ++seq) {
-      keys.push_back(message_key(queue, name, seq));
-    }
-    if (keys.empty()) {
-      json["messages"] = boost::json::array();
-      return call->answer(200, json);
-    }
-    desk.store.batch_get(std::move(keys), desk.deadline(), [call, json](RowsReply reply) mutable {
-      if (!reply.ok()) {
-        const bool is_final = reply.outcome == Outcome::rejected;
-        return call->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
-      }
-      std::vector<Message> messages;
-      for (const Row& each : reply.value) {
-        if (auto message = message_in(each)) messages.push_back(*std::move(message));
-      }
-      std::ranges::sort(messages, {}, &Message::seq);
-      boost::json::array array;
-      for (const Message& message : messages) array.push_back(message_json(message));
-      json["messages"] = std::move(array);
-      call->answer(200, json);
-    });
-  });
+  run_for(desk, call,
+          std::make_unique<PeekGroup>(call->path("queue"), call->query().text("group"),
+                                      static_cast<std::size_t>(call->query().integer("max")), desk.deadline(),
+                                      desk.loop.random()),
+          [call](const std::optional<GroupView>& view) {
+            if (!view) return call->fail(Problem{404, "not_found", "This queue has no such group.", {}});
+            const Group& group = view->group;
+            boost::json::array messages;
+            for (const Message& each : view->messages) messages.push_back(message_json(each));
+            call->answer(200, {{"group", group.group},
+                               {"state", group.state == Group::State::parked  ? "parked"
+                                         : group.state == Group::State::empty ? "empty"
+                                                                              : "ready"},
+                               {"size", group.size()},
+                               {"receives", group.receives},
+                               {"owner", group.owner},
+                               {"epoch", group.epoch.value},
+                               {"due_ms", ms(group.due)},
+                               {"parked_because", group.parked_because},
+                               {"messages", std::move(messages)}});
+          });
 }
 
-/// Counts what the index has, in pages, up to a limit.
-class Counting : public std::enable_shared_from_this<Counting> {
- public:
-  Counting(Desk& desk, CallPtr call) : desk_(desk), call_(std::move(call)), deadline_(desk.deadline()) {}
-  void begin() { look({}); }
-
- private:
-  static constexpr std::int64_t groups_most = 10'000;
-  struct Sums {
-    std::int64_t groups = 0, messages = 0;
-  };
-
-  void look(std::string page) {
-    QueryDue query;
-    const std::string& queue = call_->path("queue");
-    query.state = parked_ ? parked_state(queue) : ready_state(queue);
-    query.before = WallTime::max();
-    query.limit = 500;
-    query.page = std::move(page);
-    desk_.store.query_due(std::move(query), deadline_,
-                          [self = shared_from_this(), alive = std::weak_ptr(desk_.alive)](const PageReply& reply) {
-                            if (!alive.expired()) self->got(reply);
-                          });
-  }
-
-  void got(const PageReply& reply) {
-    if (!reply.ok()) {
-      const bool is_final = reply.outcome == Outcome::rejected;
-      return call_->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
-    }
-    for (const Row& row : reply.value.rows) {
-      const auto group = group_in(row);
-      if (!group) continue;
-      ++all_;
-      Sums& sums = parked_ ? aside_ : ready_;
-      ++sums.groups;
-      sums.messages += group->size();
-      if (!parked_ && !group->owner.empty() && group->due > desk_.loop.wall()) ++leased_;
-    }
-    if (all_ >= groups_most && !reply.value.next.empty()) return answer(true);
-    if (!reply.value.next.empty()) return look(reply.value.next);
-    if (parked_) return answer(false);
-    parked_ = true;
-    look({});
-  }
-
-  void answer(bool is_partial) {
-    call_->answer(200, {{"queue", call_->path("queue")},
-                        {"ready_groups", ready_.groups},
-                        {"leased_groups", leased_},
-                        {"ready_messages", ready_.messages},
-                        {"parked_groups", aside_.groups},
-                        {"parked_messages", aside_.messages},
-                        {"is_partial", is_partial}});
-  }
-
-  Desk& desk_;
-  const CallPtr call_;
-  const Instant deadline_;
-  bool parked_ = false;
-  std::int64_t all_ = 0, leased_ = 0;
-  Sums ready_, aside_;
-};
-
 void stats(Desk& desk, const CallPtr& call) {
-  std::make_shared<Counting>(desk, call)->begin();
+  run_for(desk, call,
+          std::make_unique<ListGroups>(call->path("queue"), groups_most, desk.deadline(), desk.loop.random()),
+          [&desk, call](const GroupList& list) {
+            std::int64_t ready = 0, leased = 0, parked = 0, ready_messages = 0, parked_messages = 0;
+            for (const Group& each : list.groups) {
+              const bool is_parked = each.state == Group::State::parked;
+              ++(is_parked ? parked : ready);
+              (is_parked ? parked_messages : ready_messages) += each.size();
+              if (!is_parked && !each.owner.empty() && each.due > desk.loop.wall()) ++leased;
+            }
+            call->answer(200, {{"queue", call->path("queue")},
+                               {"ready_groups", ready},
+                               {"leased_groups", leased},
+                               {"ready_messages", ready_messages},
+                               {"parked_groups", parked},
+                               {"parked_messages", parked_messages},
+                               {"is_partial", list.is_partial}});
+          });
 }
 
 // ---- The table ----

@@ -341,11 +341,11 @@ TEST_F(DataTest, a_queue_from_sending_to_its_dead_letters) {
   EXPECT_TRUE(coordinator->park((*batch)->receipt, "unknown customer"));
   auto groups = coordinator->stats("mails");
   ASSERT_TRUE(groups);
-  ASSERT_EQ(groups->size(), 1U);
-  EXPECT_EQ(groups->front().state, Group::State::parked);
-  EXPECT_EQ(groups->front().parked_because, "unknown customer");
+  ASSERT_EQ(groups->groups.size(), 1U);
+  EXPECT_EQ(groups->groups.front().state, Group::State::parked);
+  EXPECT_EQ(groups->groups.front().parked_because, "unknown customer");
   EXPECT_EQ(coordinator->redrive("mails", "u", true)->left, 0);
-  EXPECT_THAT(*coordinator->stats("mails"), IsEmpty());
+  EXPECT_THAT(coordinator->stats("mails")->groups, IsEmpty());
 }
 
 TEST_F(DataTest, what_makes_no_sense_is_refused_before_the_store_is_asked) {

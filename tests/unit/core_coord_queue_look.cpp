@@ -28,12 +28,13 @@ class QueueLookTest : public testing::Test {
     run_.run(peeking);
     return *peeking.result();
   }
-  Ended<std::vector<std::string>> list() {
-    ListGroups listing("q", run_.now.instant + 10s, random_);
+  Ended<std::vector<std::string>> list(std::size_t most = 100) {
+    ListGroups listing("q", most, run_.now.instant + 10s, random_);
     run_.run(listing);
-    return listing.result()->map([](const std::vector<Group>& groups) {
+    return listing.result()->map([](const GroupList& list) {
       std::vector<std::string> names;
-      for (const Group& each : groups) names.push_back(each.group);
+      for (const Group& each : list.groups) names.push_back(each.group);
+      if (list.is_partial) names.emplace_back("and more");
       return names;
     });
   }
@@ -75,6 +76,9 @@ TEST_F(QueueLookTest, all_groups_are_listed_by_name) {
   for (const char* group : {"c", "a", "b"}) send("q", group, 1);
   send("another", "x", 1);
   EXPECT_THAT(*list(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(*list(3), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(list(2)->size(), 3U);
+  EXPECT_EQ(list(2)->back(), "and more");
 }
 
 TEST_F(QueueLookTest, pages_are_followed_and_a_group_that_was_parked_in_between_is_told_once) {
@@ -82,7 +86,7 @@ TEST_F(QueueLookTest, pages_are_followed_and_a_group_that_was_parked_in_between_
   const Row ready = table_.row(group_key("q", "g"));
   Row parked = ready;
   ASSERT_TRUE(apply({Change::set(attribute::desired_state, parked_state("q"))}, parked));
-  ListGroups listing("q", run_.now.instant + 10s, random_);
+  ListGroups listing("q", 100, run_.now.instant + 10s, random_);
   const auto asked = [&] {
     const auto ask = listing.next(run_.now);
     const auto* look = ask ? std::get_if<LookDue>(&*ask) : nullptr;
@@ -103,8 +107,8 @@ TEST_F(QueueLookTest, pages_are_followed_and_a_group_that_was_parked_in_between_
   answer(parked, "");
   EXPECT_EQ(asked(), "nothing");
   ASSERT_TRUE(*listing.result());
-  ASSERT_EQ((*listing.result())->size(), 1U);
-  EXPECT_EQ((*listing.result())->front().state, Group::State::parked) << "as it was seen later";
+  ASSERT_EQ((*listing.result())->groups.size(), 1U);
+  EXPECT_EQ((*listing.result())->groups.front().state, Group::State::parked) << "as it was seen later";
 }
 
 TEST_F(QueueLookTest, whatever_becomes_of_a_request_the_next_one_is_made) {

@@ -10,7 +10,7 @@ namespace holdfast {
 
 namespace {
 
-constexpr std::size_t page_rows = 100;
+constexpr std::size_t page_rows = 500;
 
 /// What every look does before its next read: whether there is time for it, or a pause to keep. `fail` is told that
 /// there is none.
@@ -80,18 +80,19 @@ void PeekGroup::saw_group(const Row* row) {
 
 // ---- ListGroups ----
 
-ListGroups::ListGroups(std::string_view queue, Instant deadline, Random& random)
-    : states_{parked_state(queue), ready_state(queue)}, tries_(deadline, random) {}
+ListGroups::ListGroups(std::string_view queue, std::size_t most, Instant deadline, Random& random)
+    : most_(most), states_{parked_state(queue), ready_state(queue)}, tries_(deadline, random) {}
 
 std::optional<Ask> ListGroups::next(Now now) {
   if (result_) return std::nullopt;
-  if (states_.empty()) {
+  std::vector<Group>& groups = list_.groups;
+  if (states_.empty() || list_.is_partial) {
     // A group that was parked between the two looks was seen twice: as it was seen later.
-    std::ranges::stable_sort(groups_, {}, &Group::group);
-    const auto later = std::unique(groups_.rbegin(), groups_.rend(),
+    std::ranges::stable_sort(groups, {}, &Group::group);
+    const auto later = std::unique(groups.rbegin(), groups.rend(),
                                    [](const Group& a, const Group& b) { return a.group == b.group; });
-    groups_.erase(groups_.begin(), later.base());
-    result_ = std::move(groups_);
+    groups.erase(groups.begin(), later.base());
+    result_ = std::move(list_);
     return std::nullopt;
   }
   if (auto pause = pause_or(tries_, now, pausing_, [this](Failure why) { result_ = tl::unexpected(std::move(why)); });
@@ -115,7 +116,11 @@ void ListGroups::on(Answer answer, Now now) {
   if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
   tries_.succeeded();
   for (const Row& row : answer.rows) {
-    if (auto group = group_in(row)) groups_.push_back(*std::move(group));
+    auto group = group_in(row);
+    if (!group) continue;
+    list_.is_partial = list_.groups.size() >= most_;
+    if (list_.is_partial) return;
+    list_.groups.push_back(*std::move(group));
   }
   page_ = std::move(answer.next);
   if (page_.empty()) states_.pop_back();

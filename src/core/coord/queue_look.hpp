@@ -33,23 +33,25 @@ class PeekGroup final : public Procedure {
   std::optional<Ended<std::optional<GroupView>>> result_;
 };
 
-/// The groups of a queue that have messages, are leased or parked, by name. As the index tells them: it may be late.
+/// The groups of a queue that have messages, are leased or parked. As the index tells them: it may be late.
 class ListGroups final : public Procedure {
  public:
-  ListGroups(std::string_view queue, Instant deadline, Random& random);
+  /// `most`: groups; what is ready is looked through first.
+  ListGroups(std::string_view queue, std::size_t most, Instant deadline, Random& random);
 
   [[nodiscard]] std::optional<Ask> next(Now now) override;
   void on(Answer answer, Now now) override;
   [[nodiscard]] Instant deadline() const override { return tries_.deadline(); }
-  [[nodiscard]] const std::optional<Ended<std::vector<Group>>>& result() const { return result_; }
+  [[nodiscard]] const std::optional<Ended<GroupList>>& result() const { return result_; }
 
  private:
+  const std::size_t most_;
   std::vector<std::string> states_;  // still to be looked through, the next one last
   std::string page_;
   Tries tries_;
-  std::vector<Group> groups_;
+  GroupList list_;
   bool pausing_ = false;
-  std::optional<Ended<std::vector<Group>>> result_;
+  std::optional<Ended<GroupList>> result_;
 };
 
 }  // namespace holdfast
