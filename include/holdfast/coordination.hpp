@@ -183,7 +183,8 @@ struct Batch {
   std::vector<Message> messages;  ///< contiguous, in order; none where `is_poison`, or where all are past
                                   ///< their retention: to be acknowledged all the same
   std::int64_t receives = 0;      ///< of the first, this time included
-  Instant until{};                ///< to be acknowledged by then (S4: counted from before the claim)
+  Instant until{};                ///< to be acknowledged by then (S4: counted from before the claim, and
+                                  ///< a tenth of its time before the lease ends)
   bool is_poison = false;         ///< the group is leased, and its first message is to be parked or moved away
 };
 

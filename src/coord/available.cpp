@@ -72,6 +72,7 @@ Available::Available(Journal& journal, Store& store, Loop& loop, AvailableOption
 
 template <class T>
 void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
+  const bool is_new = ticket.empty();
   Intent draft = draft_of(std::move(wish), std::move(ticket), options_, loop_.now(), loop_.random());
   const auto later = [this, handler](Ended<Accepted<T>> result) {
     loop_.post([handler, result = std::move(result)]() mutable { handler(std::move(result)); });
@@ -82,6 +83,10 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
   const auto there = journal_.find(draft.ticket);
   const auto waits = there ? journal_.has_unsettled(subject_of(draft.wish)) : tl::unexpected<Error>(there.error());
   if (!waits) return later(tl::unexpected(Failure{Failure::Kind::unavailable, waits.error()}));
+  // Who brings his ticket along may have asked before, and died before he heard: the store may know it already. Of a
+  // decision he is given the proposal that stands here, if there is one.
+  const bool is_given_another = std::is_same_v<T, Decided> && *waits;
+  if (!is_new && !is_given_another) begin(draft, draft.accepted_at);
   // What is settled is asked of the store again: it tells what came of it.
   const bool was_rejected = *there && (*there)->state == Intent::State::rejected;
   if (*waits || was_rejected) {
@@ -113,7 +118,7 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
     return handler(tl::unexpected(result.error()));
   }
   // It may have happened, or may still: the journal has to know.
-  if (kind == Failure::Kind::unknown) begin(draft, draft.accepted_at);
+  if (kind == Failure::Kind::unknown && draft.state == Intent::State::accepted) begin(draft, draft.accepted_at);
   auto appended = append(journal_, std::move(draft), result.error().error.detail, options_, loop_.now());
   if (!appended) return handler(tl::unexpected(std::move(appended.error())));
   handler(Accepted<T>(*std::move(appended)));

@@ -65,8 +65,42 @@ enum class Mark : std::uint8_t {
   poke_lost,                    ///< the network lost that
   poke_refused,                 ///< somebody made one up
   closed_by_timer,              ///< a belief ended while the thread of the leases stood still, and the socket closed
+  // Of coordinators.
+  task_lost,                ///< a task was lost while it was held
+  release_doubtful,         ///< whether a lease was given back is not known to who did
+  stale_effect_refused,     ///< who had lost a task still wrote, and the fence refused it
+  task_taken_over,          ///< a task was taken from who had died or slept
+  once_mismatch,            ///< another input was told so
+  once_held,                ///< what was abandoned is left to a person
+  once_abandoned,           ///< it was run again, by who was told that somebody had begun
+  once_replayed,            ///< a recorded result was told again
+  once_finished_late,       ///< a result came after the lease had ended
+  once_result_refused,      ///< a result did not stand
+  once_result_unknown,      ///< whether a result stands is not known to who had it
+  once_run_anew,            ///< a result was past its retention
+  decision_of_another,      ///< another proposal had won
+  operation_mismatch,       ///< an id was used again for something else
+  operation_repeated,       ///< an addition was repeated, and known
+  below_floor_refused,      ///< a subtraction was refused
+  duplicate_add_applied,    ///< what the network sent again was allowed by now
+  reservation_refused,      ///< there was too little
+  reservation_ended_twice,  ///< an end was repeated, and known
+  reservation_returned,     ///< what nobody confirmed came back
+  confirmed_too_late,       ///< who confirmed came after that
+  send_repeated,            ///< a message was sent again, and known
+  late_settlement_refused,  ///< a consumer came too late
+  moved_away,               ///< a message was poison, and moved
+  group_parked,             ///< the same, and its group set aside
+  group_taken_over,         ///< a group was taken from a consumer that had died or slept
+  ticket_provisional,       ///< something was accepted without the store
+  ticket_confirmed,         ///< settled: it happened
+  ticket_rejected,          ///< settled: it never does
+  sold_from_quota,          ///< goods were sold without the store
+  reconcile_busy,           ///< two wanted to settle one journal
+  compensated,              ///< a rejected ticket was made good for
+  compensation_repeated,    ///< the same, again, after a failure or a death
 };
-inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::closed_by_timer) + 1;
+inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::compensation_repeated) + 1;
 
 [[nodiscard]] std::string_view name_of(Mark mark);
 

@@ -19,7 +19,11 @@ constexpr std::array timed{Fault::outage,       Fault::partition, Fault::rejecti
 }  // namespace
 
 Nemesis::Nemesis(const Surroundings& around, People& people)
-    : around_(around), world_(around.world), people_(people), random_(seed_of(world_.plan.seed, "nemesis")) {}
+    : around_(around),
+      world_(around.world),
+      people_(people),
+      random_(seed_of(world_.plan.seed, "nemesis")),
+      weather_(world_, random_) {}
 
 Nemesis::~Nemesis() = default;
 
@@ -37,25 +41,18 @@ void Nemesis::start() {
 }
 
 void Nemesis::after(Duration time, Task task) {
-  world_.loop.call_after(time, [this, task = std::move(task)] {
-    if (!world_.calm) task();
-  });
+  weather_.after(time, std::move(task));
 }
 
-/// Rates are per hundred leases; times between events are exponential.
 void Nemesis::next(Fault fault) {
-  const double mean = std::chrono::duration<double>(world_.plan.terms.lease).count() * 100 / world_.plan.rate[fault];
-  const double seconds = -mean * std::log(1 - random_.unit());
-  after(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds + 0.001)), [this, fault] {
+  after(weather_.until_next(fault), [this, fault] {
     strike(fault);
     next(fault);
   });
 }
 
 Duration Nemesis::some_leases(double least, double most) {
-  const double part = least * std::pow(most / least, random_.unit());
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double, std::nano>(static_cast<double>(world_.plan.terms.lease.count()) * part));
+  return weather_.some_leases(least, most);
 }
 
 void Nemesis::strike(Fault fault) {
@@ -79,25 +76,7 @@ void Nemesis::strike(Fault fault) {
 }
 
 bool Nemesis::strike_store(Fault fault) {
-  if (fault == Fault::outage) {
-    if (std::exchange(world_.outage, true)) return true;
-    world_.inject(fault);
-    world_.note(Happening::Kind::fault, -1, -1, static_cast<std::int64_t>(fault));
-    const Duration time = some_leases(0.1, 4);
-    after(time, [this, time] {
-      world_.outage = false;
-      if (time > world_.plan.terms.lease) world_.marks.hit(Mark::outage_outlived);
-    });
-    return true;
-  }
-  if (fault == Fault::throttle_burst) {
-    if (world_.throttled_share > 0) return true;
-    world_.inject(fault);
-    world_.note(Happening::Kind::fault, -1, -1, static_cast<std::int64_t>(fault));
-    world_.throttled_share = 0.5 + 0.5 * random_.unit();
-    after(some_leases(0.05, 2), [this] { world_.throttled_share = 0; });
-    return true;
-  }
+  if (weather_.strike(fault)) return true;
   if (fault == Fault::stream_off) {
     world_.inject(fault);
     around_.stream->turn(false);

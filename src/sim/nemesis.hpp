@@ -7,6 +7,7 @@
 #include "sim/people.hpp"
 #include "sim/plain.hpp"
 #include "sim/process.hpp"
+#include "sim/weather.hpp"
 
 namespace holdfast::sim {
 
@@ -51,6 +52,7 @@ class Nemesis {
   World& world_;
   People& people_;
   Random random_;
+  Weather weather_;
   std::vector<std::unique_ptr<Process>> processes_;  // by place; null: nobody runs there
   std::vector<std::uint64_t> runs_;                  // by place: the latest run's number
   std::vector<std::unique_ptr<PlainWorker>> plain_;

@@ -13,8 +13,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::array<std::string_view, scenarios_count> names{
-    "steady",        "crashes",       "rolling",   "drain", "outage", "churn",   "plain",
-    "clocks_within", "clocks_beyond", "upstreams", "sinks", "swarm",  "reactive"};
+    "steady", "crashes", "rolling",       "drain",         "outage",
+    "churn",  "plain",   "clocks_within", "clocks_beyond", "upstreams",
+    "sinks",  "swarm",   "reactive",      "coordinators",  "coordinators_beyond"};
 
 struct Range {
   Fault fault;
@@ -69,6 +70,13 @@ constexpr std::array<Range, faults_count> ranges{{
     {Fault::stream_off, 1, 6},
 }};
 
+/// What can happen to those who use the coordinators; the rest is about workers.
+constexpr std::initializer_list<Fault> of_coordinators{
+    Fault::throttled,      Fault::request_lost, Fault::reply_lost,     Fault::server_error, Fault::slow_request,
+    Fault::slow_reply,     Fault::duplicate,    Fault::late_duplicate, Fault::stale_index,  Fault::outage,
+    Fault::partition,      Fault::rejection,    Fault::crash,          Fault::pause,        Fault::wall_step,
+    Fault::throttle_burst, Fault::unprocessed};
+
 constexpr std::initializer_list<Fault> network{Fault::throttled,    Fault::request_lost,   Fault::reply_lost,
                                                Fault::server_error, Fault::slow_request,   Fault::slow_reply,
                                                Fault::duplicate,    Fault::late_duplicate, Fault::stale_index};
@@ -93,6 +101,8 @@ std::vector<Fault> own_faults(Scenario scenario) {
       return {Fault::crash, Fault::drain};
     case Scenario::clocks_within:
     case Scenario::clocks_beyond:
+    case Scenario::coordinators:
+    case Scenario::coordinators_beyond:
       return {Fault::wall_step, Fault::crash, Fault::pause};
     case Scenario::upstreams:
       return {Fault::refusal, Fault::drop, Fault::repeat, Fault::gap};
@@ -125,6 +135,11 @@ void draw_faults(Plan& plan, Random& random) {
   for (const Fault fault : own_faults(plan.scenario)) {
     const Range& range = ranges[static_cast<std::size_t>(fault)];
     plan.rate[fault] = spread(random, std::sqrt(range.low * range.high), range.high);
+  }
+  for (std::size_t i = 0; i < faults_count && is_of_coordinators(plan.scenario); ++i) {
+    const auto fault = static_cast<Fault>(i);
+    const bool fits = std::find(of_coordinators.begin(), of_coordinators.end(), fault) != of_coordinators.end();
+    if (!fits) plan.rate[fault] = 0;
   }
   // A plain worker's conditions name no epoch: nobody may tamper with its rows, or nothing could be promised.
   if (plan.plain_workers > 0) plan.rate[Fault::tamper] = 0;
@@ -161,13 +176,13 @@ std::optional<Scenario> scenario_named(std::string_view name) {
 }
 
 Duration Plan::wall_error_most() const {
-  if (scenario == Scenario::clocks_beyond) return 5 * terms.lease;
+  if (!clocks_keep_promise()) return 5 * terms.lease;
   // Two clocks then differ by less than the skew; a millisecond each for rounding.
   return terms.skew / 2 - std::chrono::milliseconds(1);
 }
 
 double Plan::rate_error_most() const {
-  if (scenario == Scenario::clocks_beyond) return 0.5;
+  if (!clocks_keep_promise()) return 0.5;
   // A belief that a slow clock draws out still ends before the lease does: that is what the margin is for (S4).
   const double covered = static_cast<double>(terms.margin.count()) / static_cast<double>(terms.lease.count());
   return std::min(0.03, 0.9 * covered);
@@ -198,8 +213,11 @@ Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts&
   Plan plan;
   plan.seed = seed;
   // `reactive` was there last: drawn by itself, it takes a part of all seeds and leaves the others as they were.
-  auto drawn = static_cast<Scenario>(random.below(scenarios_count - 1));
-  if (Random(seed_of(seed, "reactive")).below(scenarios_count) == 0) drawn = Scenario::reactive;
+  auto drawn = static_cast<Scenario>(random.below(static_cast<std::size_t>(Scenario::reactive)));
+  if (Random(seed_of(seed, "reactive")).below(13) == 0) drawn = Scenario::reactive;
+  // So do these.
+  const std::uint64_t of_coordinators = Random(seed_of(seed, "coordinators")).below(40);
+  if (of_coordinators < 5) drawn = of_coordinators == 0 ? Scenario::coordinators_beyond : Scenario::coordinators;
   plan.scenario = scenario.value_or(drawn);
   plan.stream = plan.scenario == Scenario::reactive;
 
@@ -213,6 +231,7 @@ Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts&
   plan.duration = plan.terms.lease * static_cast<std::int64_t>(20 + random.below(60));
   plan.processes = 2 + random.below(5);
   plan.connections = static_cast<std::size_t>(spread(random, 3, 60));
+  if (is_of_coordinators(plan.scenario)) plan.connections = 1 + plan.connections % 3;
   plan.stream_threads = random.below(4) == 0 ? 2 : 1;
   plan.plain_workers = plan.scenario == Scenario::plain ? 1 + random.below(3) : 0;
   plan.latency = pick(random, {500us, 2ms, 5ms, 30ms});

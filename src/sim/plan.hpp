@@ -26,8 +26,13 @@ enum class Scenario : std::uint8_t {
   sinks,          ///< sinks stall, fail and fill up
   swarm,          ///< anything
   reactive,       ///< a stream that one worker reads for all; looks are rare
+  coordinators,   ///< no fleet: short-lived processes that use the coordinators, with clocks that keep the promise
+  coordinators_beyond,  ///< the same with clocks that are wrong by any amount
 };
-inline constexpr std::size_t scenarios_count = static_cast<std::size_t>(Scenario::reactive) + 1;
+inline constexpr std::size_t scenarios_count = static_cast<std::size_t>(Scenario::coordinators_beyond) + 1;
+[[nodiscard]] constexpr bool is_of_coordinators(Scenario scenario) {
+  return scenario >= Scenario::coordinators;
+}
 [[nodiscard]] std::string_view name_of(Scenario scenario);
 [[nodiscard]] std::optional<Scenario> scenario_named(std::string_view name);
 
@@ -36,10 +41,10 @@ struct Plan {
   std::uint64_t seed = 1;
   Scenario scenario = Scenario::swarm;
   LeaseTerms terms;
-  std::size_t processes = 5;
+  std::size_t processes = 5;  ///< of coordinators: as many as are there at once
   std::size_t plain_workers = 0;
-  std::size_t connections = 50;
-  std::size_t capacity = 100;  ///< of each process
+  std::size_t connections = 50;  ///< of coordinators: how many tasks, counters, … of each kind there are
+  std::size_t capacity = 100;    ///< of each process
   std::size_t stream_threads = 1;
   Duration duration{};  ///< with faults; then all is made well, and everything has to come right
   Duration drain_timeout{};
@@ -52,7 +57,9 @@ struct Plan {
 
   [[nodiscard]] bool on(Fault fault) const { return rate[fault] > 0; }
   /// Whether wall clocks keep the promise that S1 rests on.
-  [[nodiscard]] bool clocks_keep_promise() const { return scenario != Scenario::clocks_beyond; }
+  [[nodiscard]] bool clocks_keep_promise() const {
+    return scenario != Scenario::clocks_beyond && scenario != Scenario::coordinators_beyond;
+  }
   /// How far a wall clock may be from the truth.
   [[nodiscard]] Duration wall_error_most() const;
   /// How far the rate of a monotonic clock may be from 1.

@@ -11,12 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-NodeClock draw_clock(const World& world, Random& random) {
-  const bool wrong = world.plan.on(Fault::wall_step) && random.below(2) == 0;
-  const double rate = 1 + world.plan.rate_error_most() * (2 * random.unit() - 1);
-  return {wrong ? rate : 1, world.now(), Instant{} + random.between(1s, 1000h)};
-}
-
 std::string incarnation_of(Random& random) {
   char text[16];
   std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(random.next() & 0xFFFFFFFFU));
@@ -31,6 +25,7 @@ Process::Process(const Surroundings& around, std::size_t place, std::uint64_t ru
       recorder_(around.recorder),
       place_(place),
       random_(seed_of(world_.plan.seed, "process", run)),
+      network_(world_, random_),
       log_(runtime::LogLevel::info, [this](runtime::LogLevel, std::string_view line) { heard(line); }),
       control_(world_.timeline, clock_, random_.next()),
       sink_loop_(world_.timeline, clock_, random_.next()) {
@@ -69,7 +64,7 @@ Process::Process(const Surroundings& around, std::size_t place, std::uint64_t ru
                                       plan.change_feed && !plan.stream, around.stream);
   if (around.post != nullptr) {
     pokes_ = around.post->open(
-        number_, control_, [this] { return partitioned_; },
+        number_, control_, [this] { return network_.partitioned(); },
         [this](std::string_view text) {
           if (text.starts_with("holdfast rows")) rules_.poked(number_);
         });
@@ -226,7 +221,7 @@ void Process::check_drain() {
 
 SimStore::Hooks Process::hooks() {
   SimStore::Hooks hooks;
-  hooks.judge = [this](const store::Request& request) { return judge(request); };
+  hooks.judge = [this](const store::Request& request) { return network_.judge(request); };
   hooks.reachable = [&world = world_] { return !world.outage; };
   hooks.asked = [this](const store::Request& request) {
     if (const auto* update = std::get_if<Update>(&request)) rules_.asked(number_, *update);
@@ -241,49 +236,6 @@ SimStore::Hooks Process::hooks() {
     if (recorder != nullptr && !late) recorder->answered(request, answer, world.now());
   };
   return hooks;
-}
-
-Fate Process::judge(const store::Request& request) {
-  Fate fate;
-  const Duration latency = world_.plan.latency;
-  const Duration lease = world_.plan.terms.lease;
-  fate.there = random_.between(latency / 2, latency * 2);
-  fate.back = random_.between(latency / 2, latency * 2);
-  if (world_.outage || partitioned_) {
-    fate.kind = random_.below(2) == 0 ? Fate::Kind::lost : Fate::Kind::broken;
-    return fate;
-  }
-  if (rejecting_) {
-    fate.kind = Fate::Kind::rejected;
-    return fate;
-  }
-  if (world_.calm) return fate;
-  const bool in_burst = world_.throttled_share > 0 && random_.unit() < world_.throttled_share;
-  if (in_burst || world_.strikes(Fault::throttled, random_)) {
-    fate.kind = Fate::Kind::throttled;
-    return fate;
-  }
-  if (world_.strikes(Fault::request_lost, random_)) {
-    fate.kind = Fate::Kind::lost;
-    return fate;
-  }
-  if (world_.strikes(Fault::server_error, random_)) {
-    if (random_.below(2) == 0) {
-      fate.kind = Fate::Kind::broken;
-      return fate;
-    }
-    fate.answer_broken = true;
-  }
-  fate.answer_lost = world_.strikes(Fault::reply_lost, random_);
-  if (world_.strikes(Fault::slow_request, random_)) fate.there = random_.between(latency, lease * 3);
-  if (world_.strikes(Fault::slow_reply, random_)) fate.back = random_.between(latency, lease * 3);
-  if (std::holds_alternative<store::BatchGet>(request) && world_.strikes(Fault::unprocessed, random_)) {
-    fate.goes = 2 + random_.below(3);
-  }
-  if (!std::holds_alternative<Update>(request)) return fate;
-  if (world_.strikes(Fault::duplicate, random_)) fate.again = random_.between(0ms, latency * 4);
-  if (world_.strikes(Fault::late_duplicate, random_)) fate.again = random_.between(latency, lease * 3);
-  return fate;
 }
 
 }  // namespace holdfast::sim

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/log.hpp"
+#include "sim/network.hpp"
 #include "sim/node_loop.hpp"
 #include "sim/post.hpp"
 #include "sim/recorder.hpp"
@@ -48,8 +49,8 @@ class Process {
   void resume();
   void stall();  ///< some of its threads stand still: those of its streams, or the one of its leases
   void go_on();  ///< all do
-  void partition(bool on) { partitioned_ = on; }
-  void reject(bool on) { rejecting_ = on; }
+  void partition(bool on) { network_.partition(on); }
+  void reject(bool on) { network_.reject(on); }
   void set_wall_error(Duration error, double drift);
   [[nodiscard]] SimSink& sink() { return *sink_; }
 
@@ -71,7 +72,6 @@ class Process {
     std::unique_ptr<worker::StreamGroup> group;
   };
   [[nodiscard]] SimStore::Hooks hooks();
-  [[nodiscard]] Fate judge(const store::Request& request);
   [[nodiscard]] std::unique_ptr<Resource> make_resource(const Row& row, Loop& loop);
   void heard(std::string_view line);
   void stands_still(bool control, bool streams);
@@ -85,6 +85,7 @@ class Process {
   std::int16_t number_ = -1;
   NodeClock clock_;
   Random random_;
+  Network network_;
   runtime::Log log_;
   NodeLoop control_;
   NodeLoop sink_loop_;
@@ -99,8 +100,6 @@ class Process {
   bool paused_ = false;
   std::uint64_t stalls_ = 0;
   bool ended_ = false;
-  bool partitioned_ = false;
-  bool rejecting_ = false;
 };
 
 }  // namespace holdfast::sim

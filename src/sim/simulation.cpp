@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "sim/coord/simulation.hpp"
 #include "sim/nemesis.hpp"
 #include "sim/people.hpp"
 
@@ -246,6 +247,7 @@ class Simulation {
 }  // namespace
 
 Result simulate(const Plan& plan, std::size_t tail_most, bool judge_history) {
+  if (is_of_coordinators(plan.scenario)) return coordinated::simulate(plan, tail_most);
   return Simulation(plan, tail_most, judge_history).run();
 }
 

@@ -31,11 +31,14 @@ store::Answer SimTable::execute(const store::Request& request, const Origin& ori
     const auto& reply = std::get<RowReply>(answer);
     if (lag_ && reply.ok()) index_.write(*reply.value, now.instant + lag_());
     if (watcher_) watcher_(*update, reply, origin);
-  } else if (std::holds_alternative<store::Transact>(request) && lag_) {
+    if (write_watcher_ && reply.ok()) write_watcher_({*reply.value}, origin);
+  } else if (std::holds_alternative<store::Transact>(request)) {
     const auto& reply = std::get<RowsReply>(answer);
-    if (reply.ok()) {
-      for (const Row& row : reply.value) index_.write(row, now.instant + lag_());
+    if (!reply.ok()) return answer;
+    for (const Row& row : reply.value) {
+      if (lag_) index_.write(row, now.instant + lag_());
     }
+    if (write_watcher_) write_watcher_(reply.value, origin);
   }
   return answer;
 }

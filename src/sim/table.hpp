@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "holdfast/store.hpp"
 #include "store/memory/indexed_rows.hpp"
@@ -46,6 +47,9 @@ class SimTable {
   [[nodiscard]] store::Answer execute(const store::Request& request, const Origin& origin, Now now);
 
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }
+  /// Sees the rows that a write has left: one of an update, all of a transaction.
+  using WriteWatcher = std::function<void(const std::vector<Row>&, const Origin&)>;
+  void watch_writes(WriteWatcher watcher) { write_watcher_ = std::move(watcher); }
   /// Before the first write. Without it the index is the table's own.
   void let_index_lag(Lag lag) { lag_ = std::move(lag); }
   [[nodiscard]] store::MemoryTable& memory() { return memory_; }
@@ -54,6 +58,7 @@ class SimTable {
  private:
   store::MemoryTable memory_;
   Watcher watcher_;
+  WriteWatcher write_watcher_;
   Lag lag_;
   LaggingIndex index_;
 };

@@ -6,8 +6,10 @@
 
 #include "holdfast/lease.hpp"
 #include "holdfast/store.hpp"
+#include "sim/coord/words.hpp"
 #include "sim/faults.hpp"
 #include "sim/timeline.hpp"
+#include "sim/world.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -55,6 +57,14 @@ std::string words(const Happening& it) {
       return "people: " + std::string(edits.at(static_cast<std::size_t>(it.a)));
     case Kind::plain:
       return "plain worker believes until " + number(it.c / 1'000'000) + " ms";
+    case Kind::calls:
+      return std::string(coordinated::words_of(static_cast<coordinated::Verb>(it.a)));
+    case Kind::hears:
+      return std::string(coordinated::words_of(static_cast<coordinated::Verb>(it.a))) + ": " +
+             std::string(coordinated::words_of(static_cast<coordinated::How>(it.b))) +
+             (it.c == 0 ? std::string() : ", " + number(it.c));
+    case Kind::left:
+      return "the table: row written; epoch " + number(it.b) + ", number " + number(it.c);
   }
   return {};
 }
@@ -79,9 +89,8 @@ std::string describe(const Happening& it) {
   const double seconds = std::chrono::duration<double>(it.at - Timeline::start).count();
   char who[16] = "-";
   if (it.process >= 0) std::snprintf(who, sizeof who, "p%d", int{it.process});
-  char what[16] = "";
-  if (it.connection >= 0) std::snprintf(what, sizeof what, "c%d", int{it.connection});
-  std::snprintf(head, sizeof head, "%12.6f s  %-4s %-5s ", seconds, who, what);
+  const std::string what = it.connection >= 0 ? connection_name(it.connection) : std::string();
+  std::snprintf(head, sizeof head, "%12.6f s  %-4s %-5s ", seconds, who, what.c_str());
   return head + words(it);
 }
 

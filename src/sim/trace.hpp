@@ -27,6 +27,9 @@ struct Happening {
     process,       ///< a process starts (a=1), is asked to drain (2), has ended (3), is gone (4)
     people,        ///< somebody edits a row: a = what
     plain,         ///< a plain worker believes: c = until
+    calls,         ///< a coordinator is called: a = what for (coord/words.hpp)
+    hears,         ///< what that came to: a = what for, b = how, c = a number that says more
+    left,          ///< a write has left a coordinator's row: b = its epoch, c = its number, if it has one
   };
   Instant at{};
   std::int64_t a = 0;

@@ -3,10 +3,20 @@
 #include <charconv>
 
 #include "holdfast/row.hpp"
+#include "sim/coord/words.hpp"
 
 namespace holdfast::sim {
 
+using namespace std::chrono_literals;
+
+NodeClock draw_clock(const World& world, Random& random) {
+  const bool wrong = world.plan.on(Fault::wall_step) && random.below(2) == 0;
+  const double rate = 1 + world.plan.rate_error_most() * (2 * random.unit() - 1);
+  return {wrong ? rate : 1, world.now(), Instant{} + random.between(1s, 1000h)};
+}
+
 std::string connection_name(std::int32_t connection) {
+  if (const std::string subject = coordinated::name_of_subject(connection); !subject.empty()) return subject;
   return "c" + std::to_string(connection);
 }
 

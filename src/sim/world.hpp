@@ -45,7 +45,11 @@ struct World {
   }
 };
 
-/// Connections are called c0, c1, …; -1 for what is none of them.
+/// What a machine's clocks are like when a process starts there. The wall clock is to be set besides.
+[[nodiscard]] NodeClock draw_clock(const World& world, Random& random);
+
+/// Connections are called c0, c1, …; -1 for what is none of them. What coordinators are about has numbers of its own
+/// (coord/words.hpp).
 [[nodiscard]] std::string connection_name(std::int32_t connection);
 [[nodiscard]] std::string connection_key(std::int32_t connection);
 [[nodiscard]] std::int32_t connection_of_name(std::string_view name);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "runtime/spawn.hpp"
 #include "sim/campaign.hpp"
@@ -136,9 +137,11 @@ TEST(Seeds, blame_nobody_for_a_drain_that_began_while_there_were_faults) {
 
 // Seeds in which requests of which nobody hears leave their place to others.
 TEST(Seeds, have_histories_that_the_checkers_accept_whatever_comes_of_a_request) {
-  for (const std::uint64_t seed : {29U, 53U}) {
+  for (const auto& [seed, scenario] :
+       {std::pair(29U, Scenario::clocks_within), std::pair(53U, Scenario::clocks_beyond)}) {
     Campaign campaign;
     campaign.first = campaign.last = seed;
+    campaign.scenario = scenario;
     campaign.judges_histories = true;
     const Sum sum = run(campaign, [](const Sum&) {});
     EXPECT_FALSE(sum.broken) << first_words_of(sum);

@@ -114,6 +114,23 @@ TEST_F(CounterTest, whatever_befalls_one_request_it_counts_once) {
   }
 }
 
+// Found by the simulation: it was told "refused", and the try that had got no answer arrived when there was enough.
+TEST_F(CounterTest, it_is_not_refused_for_good_while_an_earlier_try_may_still_arrive) {
+  add(5, "a");
+  const int first_write = run_.requests + 1;
+  run_.mishap = [&](int request, bool) {
+    if (request != first_write) return Mishap::none;
+    (void)table_.carry_out({"COUNTER#visits", {Change::set(coord::value, 1)}, Condition::always()});
+    return Mishap::late_request;
+  };
+  const auto subtracted = add(-3, "b", 0);
+  ASSERT_FALSE(subtracted);
+  EXPECT_EQ(subtracted.error().kind, Failure::Kind::unknown);
+  (void)table_.carry_out({"COUNTER#visits", {Change::set(coord::value, 9)}, Condition::always()});
+  run_.arrive_late();
+  EXPECT_EQ(value(), 6) << "it happened after all";
+}
+
 TEST_F(CounterTest, in_any_mixture_of_mishaps_the_sum_is_that_of_the_operations) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Random chance(seed);

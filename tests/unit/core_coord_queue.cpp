@@ -89,6 +89,16 @@ TEST_F(QueueTest, more_than_was_given_out_is_not_acknowledged) {
   EXPECT_EQ(group("g").head, 1);
 }
 
+// Found by the simulation: a consumer whose clock ran slowly believed for longer than its lease and the skew.
+TEST_F(QueueTest, s04_the_belief_in_a_batch_ends_a_tenth_of_its_time_before_the_lease) {
+  send("g", "1");
+  const Instant before = run_.now.instant;
+  const std::optional<Batch> batch = receive();
+  ASSERT_TRUE(batch);
+  EXPECT_GT(batch->until, before + 26s);
+  EXPECT_LE(batch->until, before + 27s + 10ms) << "of 30 s";
+}
+
 TEST_F(QueueTest, f31_two_consumers_never_hold_parts_of_one_group) {
   for (const char* each : {"1", "2"}) send("a", each);
   send("b", "x");

@@ -56,6 +56,10 @@ struct ReceiveOptions {
   std::optional<std::int64_t> receives_most;
   Instant wait_until{};  ///< for something to come; in the past: not at all
 };
+/// How long a consumer may believe that the group is its own: from before its request was sent, until a tenth of the
+/// time before the lease ends, since its clock may run slowly (S4).
+[[nodiscard]] Instant believed_until(Instant sent, Duration visibility);
+
 /// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none.
 class Receive final : public Procedure {
  public:

@@ -19,6 +19,10 @@ constexpr Duration most_look = std::chrono::seconds(1);
 
 }  // namespace
 
+Instant believed_until(Instant sent, Duration visibility) {
+  return sent + visibility - visibility / 10;
+}
+
 Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random)
     : options_(std::move(options)),
       owner_(std::move(owner)),
@@ -184,7 +188,7 @@ void Receive::saw_group(const Row* row, Now now) {
 void Receive::claimed(const Row& row, Instant sent_at) {
   const bool is_poison = chosen_.is_poison;
   chosen_ = {row, group_in(row).value()};
-  until_ = sent_at + options_.visibility;
+  until_ = believed_until(sent_at, options_.visibility);
   const Group& group = chosen_.group;
   if (is_poison) {
     Batch batch;

@@ -41,7 +41,11 @@ std::optional<Ask> RowWork::next(Now now) {
     return *pause;
   }
   over_ = true;
-  if (auto* failure = std::get_if<Failure>(&verdict)) fail(std::move(*failure));
+  if (auto* failure = std::get_if<Failure>(&verdict)) {
+    // An earlier try may still arrive, and find things so that it is allowed (S5).
+    if (failure->kind == Failure::Kind::refused && in_doubt()) failure->kind = Failure::Kind::unknown;
+    fail(std::move(*failure));
+  }
   return std::nullopt;
 }
 

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/coord/leases.hpp"
+#include "sim/coord/scene.hpp"
+
+namespace holdfast::sim::coordinated {
+
+/// What is run once for each key: one result, never replaced, told to all; never run by two at once; what is to be
+/// held for a person is never run again by itself (F22 to F24).
+class Onces final : public Scene {
+ public:
+  Onces(Stage& stage, std::size_t count);
+  void act(Node& node) override;
+  void wrote(const Write& write) override;
+  void gone(const Node& node) override { leases_.gone(node); }
+  void look() override { leases_.look(); }
+  [[nodiscard]] std::string left() override;
+
+ private:
+  struct Call;
+  struct Result {
+    std::string content;
+    Instant from{};
+    Instant until = Instant::max();  // past its retention, and run anew
+  };
+  struct Key {
+    std::vector<Result> results;
+    std::map<std::int64_t, bool> abandoned_before;  // by the epoch of a claim
+  };
+  [[nodiscard]] static OnceOptions::Abandoned policy_of(std::size_t number);
+  void turned(const std::shared_ptr<Call>& call, const Ended<coord::Coordinator::Turn>& ended);
+  void was_told(const Call& call, const OnceDone& done);
+  void run(const std::shared_ptr<Call>& call);
+  void finish(const std::shared_ptr<Call>& call);
+  void finished(const std::shared_ptr<Call>& call, const Ended<std::optional<OnceResult>>& ended);
+  void recorded(std::size_t number, const Write::Left& left, const Origin& origin);
+
+  Stage& stage_;
+  Leases leases_;
+  const std::size_t count_;
+  std::vector<std::size_t> hot_;  // the latest key of each place
+  std::size_t keys_;
+  std::map<std::size_t, Key> known_;
+  std::set<std::string> recorded_;
+  std::set<std::string> refused_;  // results of which was told that they do not stand
+  std::vector<std::size_t> to_end_;
+  bool counted_ = false;
+};
+
+}  // namespace holdfast::sim::coordinated
