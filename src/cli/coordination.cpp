@@ -116,7 +116,10 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
   signals_ = std::make_unique<runtime::Signals>(
       session_->loop(),
       [this](int signal) {
-        if (child_) return child_->signal(signal);
+        if (child_) {
+          if (ends_a_process(signal)) told_to_end_ = signal;
+          return child_->signal(signal);
+        }
         if (!ends_a_process(signal)) return;
         signal_ = signal;
         wake();
@@ -161,7 +164,8 @@ void Coordination::lost() {
 }
 
 CommandEnd Coordination::run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
-                                     const coord::TaskOptions& options, coord::OnLost on_lost) {
+                                     const coord::TaskOptions& options, coord::OnLost on_lost,
+                                     const std::optional<TimeLimit>& limit) {
   std::optional<coord::GuardedChild::Ending> ending;
   // Enough for a command to tidy up, and little of the lease.
   const Duration notice = std::min<Duration>(options.terms.lease / 5, std::chrono::seconds(5));
@@ -172,6 +176,7 @@ CommandEnd Coordination::run_command(const std::shared_ptr<coord::Held>& held, r
                                           });
   if (!child) return {{}, child.error()};
   child_ = *std::move(child);
+  if (limit) child_->end_by(limit->end_by, limit->notice);
   session_->run_until([&] { return ending.has_value(); });
   child_.reset();
   return {*ending, std::nullopt};

@@ -51,6 +51,12 @@ void add_right(CLI::App& app, RightSettings& settings, const std::string& waits_
 [[nodiscard]] Result<coord::TaskOptions> task_options(const RightSettings& settings);
 [[nodiscard]] Result<coord::OnLost> on_lost_from(const std::string& text);
 
+/// A command has so long, and no longer: it is told to end `notice` before `end_by`, and killed then.
+struct TimeLimit {
+  Instant end_by;
+  Duration notice{};
+};
+
 /// How a command under a lease came to its end.
 struct CommandEnd {
   coord::GuardedChild::Ending ending;
@@ -75,6 +81,8 @@ class Coordination {
   [[nodiscard]] StoreSession& session() { return *session_; }
   /// Runs the loop until that is true, or until a signal comes while no command runs: its number.
   [[nodiscard]] std::optional<int> run_until(const std::function<bool()>& is_done);
+  /// The last signal that asked the command which ran to end; 0: none did.
+  [[nodiscard]] int told_to_end() const { return told_to_end_; }
   /// Wakes run_until().
   void wake();
   /// Begins what calls back with a result, and waits for that: the result, or the exit code to end with where there
@@ -98,9 +106,10 @@ class Coordination {
   }
   [[nodiscard]] Random& random();
 
-  /// Runs it to its end under the lease: signals are passed on to it. `environment` is added.
+  /// Runs it to its end under the lease: signals are passed on to it.
   [[nodiscard]] CommandEnd run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
-                                       const coord::TaskOptions& options, coord::OnLost on_lost);
+                                       const coord::TaskOptions& options, coord::OnLost on_lost,
+                                       const std::optional<TimeLimit>& limit = {});
   /// The lease of the command that runs is lost.
   void lost();
 
@@ -112,6 +121,7 @@ class Coordination {
   std::unique_ptr<runtime::Signals> signals_;
   std::unique_ptr<coord::GuardedChild> child_;
   std::optional<int> signal_;
+  int told_to_end_ = 0;
 };
 
 /// Opens it and does that. What is wrong with the store is told, with its exit code.

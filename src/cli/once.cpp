@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cli/coordination.hpp"
-#include "cli/once_record.hpp"
+#include "cli/once_run.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "coord/fingerprint.hpp"
@@ -29,13 +29,6 @@ constexpr std::string_view exit_codes =
     "input\n"
     "  1    something else failed: the command could not be started, its output does not fit";
 
-Result<OnceOptions::Abandoned> abandoned_from(const std::string& text) {
-  if (text == "rerun") return OnceOptions::Abandoned::rerun;
-  if (text == "hold") return OnceOptions::Abandoned::hold;
-  if (text == "reconcile") return OnceOptions::Abandoned::reconcile;
-  return fail(Code::usage, "--abandoned: '" + text + "' is none of rerun, hold, reconcile");
-}
-
 Result<std::string> content_of(const std::string& path) {
   constexpr std::size_t most = 64 << 20;  // a device may have no end
   std::ifstream file(path, std::ios::binary);
@@ -49,144 +42,30 @@ Result<std::string> content_of(const std::string& path) {
   return content;
 }
 
-constexpr std::string_view for_a_person =
-    "find out what became of it, then 'holdfast task release' it to have it run again";
-
-/// What is done with a turn: the command, or first what finds out about the one that was abandoned.
-class Turn {
- public:
-  Turn(Coordination& here, const OnceSettings& settings, const coord::TaskOptions& options, coord::OnLost on_lost,
-       const coord::Coordinator::Turn& turn, const std::optional<Ended<std::optional<OnceResult>>>& finished)
-      : here_(here), settings_(settings), options_(options), on_lost_(on_lost), turn_(turn), finished_(finished) {}
-
-  /// Runs the command, records what it printed and how it ended, then prints it: nobody sees a result that others
-  /// would not be shown.
-  Result<int> run() {
-    const auto ended = run(settings_.command, turn_.was_abandoned);
-    if (!ended || ended->code) return ended.map([](const Ran& ran) { return *ran.code; });
-    const OnceRecord& record = ended->record;
-    const bool is_result = record.exit_code == 0 || (settings_.record_failures && ended->signal == 0);
-    if (is_result) return finish(record);
-    // An exit code says that it is not done, so that the next caller runs it; a signal says nothing.
-    give_back(ended->signal != 0);
-    if (const auto told = print(record.output); !told) return tl::unexpected<Error>(told.error());
-    return record.exit_code;
+int code_of(OnceEnd::How how) {
+  switch (how) {
+    case OnceEnd::How::busy:
+    case OnceEnd::How::held:
+      return static_cast<int>(CoordExit::busy);
+    case OnceEnd::How::mismatch:
+      return static_cast<int>(CoordExit::usage);
+    case OnceEnd::How::lost:
+      return static_cast<int>(CoordExit::lost);
+    case OnceEnd::How::unavailable:
+      return static_cast<int>(CoordExit::unavailable);
+    default:
+      return static_cast<int>(CoordExit::failed);
   }
-
-  /// The run before this one left no result: a command says what became of it (F22). Only what it says on purpose
-  /// counts; one that fails, or cannot be run, has not found out.
-  Result<int> reconcile() {
-    std::vector<std::string> words{settings_.reconcile};
-    words.insert(words.end(), settings_.command.begin(), settings_.command.end());
-    const auto ended = run(words, true);
-    if (!ended || ended->code) return ended.map([](const Ran& ran) { return *ran.code; });
-    if (ended->record.exit_code == says_done) return finish(ended->record);
-    if (ended->record.exit_code == says_rerun) return run();
-    give_back(true);
-    complain(settings_.key + " was begun and left no result, and " + settings_.reconcile + " ended with " +
-             std::to_string(ended->record.exit_code) + ": " + std::string(for_a_person));
-    return static_cast<int>(CoordExit::busy);
-  }
-
- private:
-  static constexpr int says_done = 0;
-  static constexpr int says_rerun = 10;
-
-  struct Ran {
-    OnceRecord record;
-    int signal = 0;
-    std::optional<int> code;  // it came to nothing: what to end with
-  };
-
-  /// `is_open`: where it could not even be started, the question what became of the run before is still open.
-  Result<Ran> run(const std::vector<std::string>& words, bool is_open) {
-    auto output = CapturedOutput::open();
-    if (!output) return tl::unexpected<Error>(output.error());
-    runtime::SpawnOptions command;
-    command.arguments = words;
-    command.environment = right_environment(settings_.key, *turn_.held);
-    command.inherit_input = true;
-    command.output = runtime::SpawnOptions::Output::file;
-    command.output_file = output->path();
-    const CommandEnd end = here_.run_command(turn_.held, std::move(command), options_, on_lost_);
-    if (end.not_started) {
-      give_back(is_open);
-      return Ran{{}, 0, complain_of_start(*end.not_started)};
-    }
-    if (end.ending.was_lost) {
-      give_back(true);
-      complain("the right to " + settings_.key + " was lost: the command was ended");
-      return Ran{{}, 0, static_cast<int>(CoordExit::lost)};
-    }
-    auto printed = output->content();
-    if (!printed) {
-      give_back(true);
-      return tl::unexpected<Error>(printed.error());
-    }
-    return Ran{{end.ending.exit.code, *std::move(printed)}, end.ending.exit.signal, std::nullopt};
-  }
-
-  /// Who cannot say how far the command came leaves that to whoever is next, and to his --abandoned (F22).
-  void give_back(bool has_begun) {
-    has_begun ? turn_.held->leave() : turn_.held->release({});
-    (void)here_.run_until([&] { return finished_.has_value(); });
-  }
-
-  Result<int> finish(const OnceRecord& record) {
-    const auto fits = here_.coordinator().finish(
-        turn_, {record.exit_code == 0, to_content(record), here_.session().wall()}, settings_.retention);
-    if (!fits) {
-      give_back(true);
-      complain(fits.error().detail);
-      return static_cast<int>(fits.error().code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
-    }
-    if (const auto signal = here_.run_until([&] { return finished_.has_value(); })) return 128 + *signal;
-    if (!*finished_) return complain_of(finished_->error());
-    if (const auto told = print(record.output); !told) return tl::unexpected<Error>(told.error());
-    return record.exit_code;
-  }
-
-  Coordination& here_;
-  const OnceSettings& settings_;
-  const coord::TaskOptions& options_;
-  const coord::OnLost on_lost_;
-  const coord::Coordinator::Turn& turn_;
-  const std::optional<Ended<std::optional<OnceResult>>>& finished_;
-};
-
-Result<int> replay(const OnceResult& result) {
-  const auto record = record_from(result.content);
-  if (!record) return tl::unexpected<Error>(record.error());
-  if (const auto told = print(record->output); !told) return tl::unexpected<Error>(told.error());
-  return record->exit_code;
 }
 
-Result<int> once(Coordination& here, const OnceSettings& settings, OnceOptions what,
-                 const coord::TaskOptions& options, coord::OnLost on_lost) {
-  std::optional<Ended<coord::Coordinator::Turn>> turn;
-  std::optional<Ended<std::optional<OnceResult>>> finished;
-  coord::Coordinator::OnceEvents events;
-  events.turn = [&](auto got) {
-    turn = std::move(got);
-    here.wake();
-  };
-  events.lost = [&](LossReason) { here.lost(); };
-  events.finished = [&](auto got) {
-    finished = std::move(got);
-    here.wake();
-  };
-  here.coordinator().once(std::move(what), options, std::move(events));
-  if (const auto signal = here.run_until([&] { return turn.has_value(); })) return 128 + *signal;
-  if (!*turn) return complain_of(turn->error());
-  if ((*turn)->done) return replay((*turn)->done->result);
-  if ((*turn)->hold) {
-    complain(settings.key + " was begun by " + (*turn)->hold->owner +
-             ", which left no result: " + std::string(for_a_person));
-    return static_cast<int>(CoordExit::busy);
+Result<int> tell_end(const OnceEnd& end) {
+  if (end.how == OnceEnd::How::interrupted) return end.exit_code;
+  if (end.how != OnceEnd::How::told) {
+    complain(end.why);
+    return code_of(end.how);
   }
-  Turn ours(here, settings, options, on_lost, **turn, finished);
-  const bool asks = (*turn)->was_abandoned && !settings.reconcile.empty();
-  return asks ? ours.reconcile() : ours.run();
+  if (const auto told = print(end.output); !told) return tl::unexpected<Error>(told.error());
+  return end.exit_code;
 }
 
 Result<int> once(const OnceSettings& settings) {
@@ -194,21 +73,22 @@ Result<int> once(const OnceSettings& settings) {
   if (!options) return tl::unexpected<Error>(options.error());
   const auto on_lost = on_lost_from(settings.right.on_lost);
   if (!on_lost) return tl::unexpected<Error>(on_lost.error());
-  const auto abandoned = abandoned_from(settings.abandoned);
+  const auto abandoned = abandoned_from(settings.abandoned, settings.reconcile);
   if (!abandoned) return tl::unexpected<Error>(abandoned.error());
-  if ((*abandoned == OnceOptions::Abandoned::reconcile) != !settings.reconcile.empty()) {
-    return fail(Code::usage, "--abandoned reconcile needs --reconcile FILE, and nothing else does");
-  }
-  OnceOptions what;
-  what.key = settings.key;
-  what.abandoned = *abandoned;
+  OnceJob job{.options = *options, .on_lost = *on_lost, .retention = settings.retention};
+  job.records_failures = settings.record_failures;
+  job.command.arguments = settings.command;
+  job.command.inherit_input = true;
+  job.reconcile = settings.reconcile;
+  job.what.key = settings.key;
+  job.what.abandoned = *abandoned;
   if (!settings.input.empty()) {
     const auto input = content_of(settings.input);
     if (!input) return tl::unexpected<Error>(input.error());
-    what.fingerprint = coord::fingerprint_of(*input);
+    job.what.fingerprint = coord::fingerprint_of(*input);
   }
   return coordinate(settings.right.store, settings.right.store_patience,
-                    [&](Coordination& here) { return once(here, settings, what, *options, *on_lost); });
+                    [&](Coordination& here) { return tell_end(run_once(here, job)); });
 }
 
 }  // namespace

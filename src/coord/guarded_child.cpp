@@ -36,26 +36,35 @@ GuardedChild::~GuardedChild() {
   if (timer_ != 0) loop_.cancel(timer_);
 }
 
-/// Looks at the belief's end, which renewals move, and acts when it is near.
+void GuardedChild::end_by(Instant when, Duration notice) {
+  end_by_ = End{when - notice, when, true};
+  if (timer_ != 0) loop_.cancel(timer_);
+  watch();
+}
+
+GuardedChild::End GuardedChild::next_end() const {
+  End end{Instant::max(), Instant::max()};
+  if (on_lost_ != OnLost::ignore) {
+    const Instant until = guard_->until();
+    end.kill_at = guard_->revoked() ? Instant::min() : until - notice_ / 5;
+    end.tell_at = on_lost_ == OnLost::kill || guard_->revoked() ? end.kill_at : until - notice_;
+  }
+  return end_by_ && end_by_->kill_at < end.kill_at ? *end_by_ : end;
+}
+
+/// Looks at what ends it next, which renewals move, and acts when that is near.
 void GuardedChild::watch() {
   timer_ = 0;
-  if (on_lost_ == OnLost::ignore) return;
   const Instant now = loop_.instant();
-  const Instant end = guard_->until();
-  const Instant kill_at = guard_->revoked() ? now : end - notice_ / 5;
-  const Instant tell_at = on_lost_ == OnLost::kill ? kill_at : end - notice_;
-  if (now >= kill_at) {
-    was_lost_ = true;
-    child_.kill(SIGKILL);
+  const End end = next_end();
+  if (now < end.tell_at && !told_) {
+    if (end.tell_at < Instant::max()) timer_ = loop_.call_at(end.tell_at, [this] { watch(); });
     return;
   }
-  if (now >= tell_at || told_) {
-    was_lost_ = true;
-    if (!std::exchange(told_, true)) child_.kill(SIGTERM);
-    timer_ = loop_.call_at(kill_at, [this] { watch(); });
-    return;
-  }
-  timer_ = loop_.call_at(tell_at, [this] { watch(); });
+  (end.is_late ? was_late_ : was_lost_) = true;
+  if (now >= end.kill_at) return child_.kill(SIGKILL);
+  if (!std::exchange(told_, true)) child_.kill(SIGTERM);
+  timer_ = loop_.call_at(end.kill_at, [this] { watch(); });
 }
 
 void GuardedChild::lost() {
@@ -71,7 +80,7 @@ void GuardedChild::exited() {
   child_.kill(SIGKILL);  // what it has left behind in its group
   // Last: `ended` may destroy us.
   const auto ended = std::exchange(ended_, {});
-  ended({exit, was_lost_});
+  ended({exit, was_lost_, was_late_});
 }
 
 }  // namespace holdfast::coord

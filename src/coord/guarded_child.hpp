@@ -27,6 +27,7 @@ class GuardedChild {
   struct Ending {
     runtime::Exit exit;
     bool was_lost = false;  ///< its lease was, or was about to be, so it was told to end
+    bool was_late = false;  ///< told to end because its time was over: end_by()
   };
   /// `ended` is called once, on the loop; the group is gone then. Code::not_found or denied where it cannot be
   /// started.
@@ -42,12 +43,20 @@ class GuardedChild {
 
   /// To the whole group.
   void signal(int number) { child_.kill(number); }
+  /// Whatever becomes of the lease: told to end `notice` before that, killed then.
+  void end_by(Instant when, Duration notice);
   /// The lease is lost: no need to wait for its belief's end.
   void lost();
 
  private:
   GuardedChild(runtime::Child child, std::shared_ptr<const LeaseGuard> guard, OnLost on_lost, Duration notice,
                runtime::AsioLoop& loop, std::function<void(Ending)> ended);
+  /// What ends it next, unless a renewal moves that.
+  struct End {
+    Instant tell_at, kill_at;
+    bool is_late = false;
+  };
+  [[nodiscard]] End next_end() const;
   void watch();
   void exited();
 
@@ -58,7 +67,9 @@ class GuardedChild {
   runtime::AsioLoop& loop_;
   std::function<void(Ending)> ended_;
   TimerId timer_ = 0;
+  std::optional<End> end_by_;
   bool was_lost_ = false;
+  bool was_late_ = false;
   bool told_ = false;
   std::optional<runtime::ExitWatch> exit_watch_;
 };

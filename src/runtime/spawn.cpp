@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -49,7 +50,7 @@ std::vector<std::string> merged_environment(const SpawnOptions& options) {
 }
 
 /// What execvp would find, looked for before the fork: afterwards only the simplest calls are allowed.
-std::string find_program(const std::string& name) {
+std::string path_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
   std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
@@ -122,6 +123,19 @@ struct Plan {
   ::_exit(127);
 }
 
+/// A file without a name that has this text, to be read from its beginning; -1 where there is no room (errno).
+int file_of(const std::string& text) {
+  Descriptor file(::memfd_create("input", MFD_CLOEXEC));
+  if (file.get() < 0) return -1;
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(file.get(), text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return -1;
+    done += static_cast<std::size_t>(written);
+  }
+  return ::lseek(file.get(), 0, SEEK_SET) == 0 ? file.release() : -1;
+}
+
 Error cannot_start(const std::string& what, int error) {
   Code code = Code::internal;
   if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
@@ -160,6 +174,11 @@ bool wait_readable(int descriptor, Instant deadline) {
 
 }  // namespace
 
+Result<void> find_program(const std::string& name) {
+  if (::access(path_of_program(name).c_str(), X_OK) != 0) return tl::unexpected(cannot_start(name, errno));
+  return {};
+}
+
 Result<Child> spawn(const SpawnOptions& options) {
   HOLDFAST_ASSERT(!options.arguments.empty(), "a program to start");
   const std::string& name = options.arguments.front();
@@ -168,7 +187,12 @@ Result<Child> spawn(const SpawnOptions& options) {
   Descriptor errors;
   Descriptor read_end;
   if (options.discard_errors) errors.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  if (!options.inherit_input) input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (options.input) {
+    input.reset(file_of(*options.input));
+    if (input.get() < 0) return tl::unexpected(cannot_start(name + " (its input)", errno));
+  } else if (!options.inherit_input) {
+    input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
   int ends[2];
   switch (options.output) {
     case SpawnOptions::Output::inherit:
@@ -191,7 +215,7 @@ Result<Child> spawn(const SpawnOptions& options) {
   const Descriptor report(ends[0]);
   Descriptor report_write(ends[1]);
 
-  const std::string program = find_program(name);
+  const std::string program = path_of_program(name);
   const bool takes_terminal = options.takes_terminal && options.own_group && options.inherit_input &&
                               ::isatty(STDIN_FILENO) == 1 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
   std::vector<std::string> arguments = options.arguments;

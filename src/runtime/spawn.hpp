@@ -25,6 +25,7 @@ struct SpawnOptions {
   std::vector<std::pair<std::string, std::string>> environment;  ///< on top of ours
   std::string directory;                                         ///< to start in; empty: ours
   bool inherit_input = false;
+  std::optional<std::string> input;  ///< what it reads on standard input, without a file or a pipe
   Output output = Output::inherit;
   std::string output_file;
   bool errors_to_output = false;  ///< standard error goes where standard output goes
@@ -86,6 +87,9 @@ class Child {
   std::optional<Exit> exit_;
   std::string buffer_;
 };
+
+/// Whether there is such a program, as spawn() would look for it; it may fail to start all the same.
+[[nodiscard]] Result<void> find_program(const std::string& name);
 
 /// Starts it. Code::not_found or Code::denied where the program or the folder is not to be had, told here and
 /// not by an exit code. Any thread.

@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 class GuardedChildTest : public testing::Test {
  protected:
   /// Runs a script under a lease that lasts so long, to its end.
-  GuardedChild::Ending run(const std::string& script, Duration lease, OnLost on_lost, Duration notice = 200ms) {
+  GuardedChild::Ending run(const std::string& script, Duration lease, OnLost on_lost, Duration notice = 200ms,
+                           std::optional<Duration> time = {}) {
     guard_ = std::make_shared<LeaseGuard>(Epoch{1}, loop_.instant() + lease);
     runtime::SpawnOptions command;
     command.arguments = {"sh", "-c", script};
@@ -27,6 +28,7 @@ class GuardedChildTest : public testing::Test {
     EXPECT_TRUE(child) << child.error().detail;
     if (!child) return {};
     child_ = child->get();
+    if (time) child_->end_by(loop_.instant() + *time, notice);
     loop_.run();
     child_ = nullptr;
     return *ending;
@@ -80,6 +82,27 @@ TEST_F(GuardedChildTest, a_loss_that_is_known_ends_it_at_once) {
   const auto ending = run("sleep 100", 1h, OnLost::terminate);
   EXPECT_TRUE(ending.was_lost);
   EXPECT_EQ(ending.exit.signal, SIGKILL);
+}
+
+TEST_F(GuardedChildTest, one_whose_time_is_over_is_asked_to_end_and_has_not_lost_its_lease) {
+  const auto ending = run("trap 'exit 5' TERM; while :; do sleep 0.01; done", 1h, OnLost::terminate, 400ms, 500ms);
+  EXPECT_TRUE(ending.was_late);
+  EXPECT_FALSE(ending.was_lost);
+  EXPECT_EQ(ending.exit.code, 5);
+}
+
+TEST_F(GuardedChildTest, one_whose_time_is_over_and_that_does_not_listen_is_killed) {
+  for (const OnLost on_lost : {OnLost::terminate, OnLost::ignore}) {
+    const auto ending = run("trap '' TERM; while :; do sleep 0.01; done", 1h, on_lost, 100ms, 300ms);
+    EXPECT_TRUE(ending.was_late);
+    EXPECT_EQ(ending.exit.signal, SIGKILL);
+  }
+}
+
+TEST_F(GuardedChildTest, whichever_ends_first_ends_it) {
+  const auto ending = run("sleep 100", 300ms, OnLost::terminate, 100ms, 1h);
+  EXPECT_TRUE(ending.was_lost);
+  EXPECT_FALSE(ending.was_late);
 }
 
 TEST_F(GuardedChildTest, nothing_is_started_under_a_lease_that_has_ended) {

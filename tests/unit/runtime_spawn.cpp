@@ -52,6 +52,14 @@ TEST(Spawn, tells_lines_as_they_come_and_then_that_the_output_has_ended) {
   EXPECT_EQ(child->wait(generous), (Exit{3, 0}));
 }
 
+TEST(Spawn, reads_what_it_is_given_however_much_that_is) {
+  SpawnOptions options = shell("wc -c; cat");
+  options.input = std::string(8 << 20, 'x');
+  Result<Child> child = spawn(options);
+  ASSERT_TRUE(child) << child.error().detail;
+  EXPECT_EQ(child->read_all(generous), "8388608\n");
+}
+
 TEST(Spawn, a_program_that_is_not_there_is_an_error_here_and_not_an_exit_code) {
   SpawnOptions options;
   options.arguments = {"no-such-program-anywhere"};

@@ -1,0 +1,231 @@
+#include "cli/once_run.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "cli/once_record.hpp"
+
+namespace holdfast::cli {
+
+namespace {
+
+using How = OnceEnd::How;
+
+constexpr std::string_view for_a_person =
+    "find out what became of it, then 'holdfast task release' it to have it run again";
+
+OnceEnd end(How how, std::string why) {
+  return {.how = how, .why = std::move(why)};
+}
+
+OnceEnd end(const Failure& failure) {
+  switch (failure.kind) {
+    case Failure::Kind::unavailable:
+    case Failure::Kind::unknown:
+      return end(How::unavailable, failure.error.detail);
+    case Failure::Kind::busy:
+      return end(How::busy, failure.error.detail);
+    case Failure::Kind::mismatch:
+      return end(How::mismatch, failure.error.detail);
+    case Failure::Kind::refused:
+    case Failure::Kind::rejected:
+      break;
+  }
+  return end(How::failed, failure.error.detail);
+}
+
+class Running {
+ public:
+  Running(Coordination& here, const OnceJob& job) : here_(here), job_(job) {}
+  ~Running() { told_->is_over = true; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  OnceEnd run();
+
+ private:
+  /// What the coordinator says. It may say more when nobody waits for it any more: then a lease that comes is given
+  /// back where it is dropped.
+  struct Told {
+    std::optional<Ended<coord::Coordinator::Turn>> turn;
+    std::optional<Ended<std::optional<OnceResult>>> finished;
+    bool is_over = false;
+  };
+
+  struct Ran {
+    OnceRecord record;
+    int signal = 0;
+  };
+
+  void begin();
+  OnceEnd run_command();
+  OnceEnd reconcile();
+  /// Or why there is nothing to go by; the right is given back then.
+  tl::expected<Ran, OnceEnd> run_words(const std::vector<std::string>& words);
+  OnceEnd record(const OnceRecord& record);
+  void give_back(bool has_begun);
+  /// Nothing: it is there. Otherwise how waiting for it ended.
+  std::optional<OnceEnd> wait_for(const std::function<bool()>& is_there);
+
+  Coordination& here_;
+  const OnceJob& job_;
+  const std::shared_ptr<Told> told_ = std::make_shared<Told>();
+};
+
+std::optional<OnceEnd> Running::wait_for(const std::function<bool()>& is_there) {
+  runtime::AsioLoop& loop = here_.session().loop();
+  TimerId timer = 0;
+  bool gave_up = false;
+  if (job_.give_up_at) {
+    timer = loop.call_at(*job_.give_up_at, [&] {
+      gave_up = true;
+      here_.wake();
+    });
+  }
+  const auto signal = here_.run_until([&] { return is_there() || gave_up; });
+  if (timer != 0) loop.cancel(timer);
+  if (is_there()) return std::nullopt;
+  if (signal) return OnceEnd{.how = How::interrupted, .exit_code = 128 + *signal};
+  return end(How::unavailable, "the store did not answer in time");
+}
+
+void Running::begin() {
+  coord::Coordinator::OnceEvents events;
+  events.turn = [this, told = told_](auto got) {
+    if (told->is_over) return;
+    told->turn = std::move(got);
+    here_.wake();
+  };
+  events.lost = [this, told = told_](LossReason) {
+    if (!told->is_over) here_.lost();
+  };
+  events.finished = [this, told = told_](auto got) {
+    if (told->is_over) return;
+    told->finished = std::move(got);
+    here_.wake();
+  };
+  here_.coordinator().once(job_.what, job_.options, std::move(events));
+}
+
+OnceEnd Running::run() {
+  begin();
+  if (auto waited = wait_for([&] { return told_->turn.has_value(); })) return *std::move(waited);
+  const auto& turn = *told_->turn;
+  if (!turn) return end(turn.error());
+  if (turn->done) {
+    auto record = record_from(turn->done->result.content);
+    if (!record) return end(How::failed, record.error().detail);
+    return {.exit_code = record->exit_code, .output = std::move(record->output), .is_replay = true};
+  }
+  if (turn->hold) {
+    return end(How::held, job_.what.key + " was begun by " + turn->hold->owner +
+                              ", which left no result: " + std::string(for_a_person));
+  }
+  return turn->was_abandoned && !job_.reconcile.empty() ? reconcile() : run_command();
+}
+
+/// Who cannot say how far the command came leaves that to whoever is next, and to his policy for what was abandoned
+/// (F22).
+void Running::give_back(bool has_begun) {
+  const auto& held = (*told_->turn)->held;
+  has_begun ? held->leave() : held->release({});
+  (void)wait_for([&] { return told_->finished.has_value(); });
+}
+
+OnceEnd Running::run_command() {
+  auto ran = run_words(job_.command.arguments);
+  if (!ran) return std::move(ran.error());
+  const bool was_killed = ran->signal != 0;
+  if (ran->record.exit_code == 0 || (job_.records_failures && !was_killed)) return record(ran->record);
+  // An exit code says that it is not done, so that the next caller runs it; a signal says nothing.
+  give_back(was_killed);
+  return {.exit_code = ran->record.exit_code, .signal = ran->signal, .output = std::move(ran->record.output)};
+}
+
+/// The run before this one left no result: a command says what became of it (F22). Only what it says on purpose
+/// counts; one that fails, or cannot be run, has not found out.
+OnceEnd Running::reconcile() {
+  constexpr int says_done = 0;
+  constexpr int says_rerun = 10;
+  std::vector<std::string> words{job_.reconcile};
+  words.insert(words.end(), job_.command.arguments.begin(), job_.command.arguments.end());
+  auto ran = run_words(words);
+  if (!ran) return std::move(ran.error());
+  if (ran->record.exit_code == says_done) return record(ran->record);
+  if (ran->record.exit_code == says_rerun) return run_command();
+  give_back(true);
+  return end(How::held, job_.what.key + " was begun and left no result, and " + job_.reconcile + " ended with " +
+                            std::to_string(ran->record.exit_code) + ": " + std::string(for_a_person));
+}
+
+tl::expected<Running::Ran, OnceEnd> Running::run_words(const std::vector<std::string>& words) {
+  const auto& turn = **told_->turn;
+  const auto not_begun = [&](How how, std::string why) {
+    give_back(turn.was_abandoned);  // what became of the run before is still open then
+    return tl::unexpected(end(how, std::move(why)));
+  };
+  if (job_.limit && here_.session().instant() >= job_.limit->end_by - job_.limit->notice) {
+    return not_begun(How::late, "there was no time left to run the command");
+  }
+  auto output = CapturedOutput::open();
+  if (!output) return not_begun(How::not_started, output.error().detail);
+  runtime::SpawnOptions command = job_.command;
+  command.arguments = words;
+  for (auto& variable : right_environment(job_.what.key, *turn.held)) {
+    command.environment.push_back(std::move(variable));
+  }
+  command.output = runtime::SpawnOptions::Output::file;
+  command.output_file = output->path();
+  const CommandEnd ended = here_.run_command(turn.held, std::move(command), job_.options, job_.on_lost, job_.limit);
+  if (ended.not_started) {
+    const bool is_lost = ended.not_started->code == Code::unavailable;
+    return not_begun(is_lost ? How::lost : How::not_started, ended.not_started->detail);
+  }
+  const auto cut_short = [&](How how, std::string why) {
+    give_back(true);
+    return tl::unexpected(end(how, std::move(why)));
+  };
+  if (ended.ending.was_late) return cut_short(How::late, "its time was over: the command was ended");
+  if (ended.ending.was_lost) {
+    return cut_short(How::lost, "the right to " + job_.what.key + " was lost: the command was ended");
+  }
+  auto printed = output->content();
+  if (!printed) {
+    return cut_short(printed.error().code == Code::exhausted ? How::too_large : How::failed, printed.error().detail);
+  }
+  return Ran{{ended.ending.exit.code, *std::move(printed)}, ended.ending.exit.signal};
+}
+
+OnceEnd Running::record(const OnceRecord& record) {
+  const auto taken = here_.coordinator().finish(
+      **told_->turn, {record.exit_code == 0, to_content(record), here_.session().wall()}, job_.retention);
+  if (!taken) {
+    give_back(true);
+    return end(taken.error().code == Code::unavailable ? How::lost : How::too_large, taken.error().detail);
+  }
+  if (auto waited = wait_for([&] { return told_->finished.has_value(); })) {
+    if (waited->how == How::unavailable) waited->why += ": whether the result was recorded is not known";
+    return *std::move(waited);
+  }
+  if (!*told_->finished) return end(told_->finished->error());
+  return {.exit_code = record.exit_code, .output = record.output};
+}
+
+}  // namespace
+
+Result<OnceOptions::Abandoned> abandoned_from(const std::string& policy, const std::string& reconcile) {
+  const bool reconciles = policy == "reconcile";
+  if (reconciles == reconcile.empty()) {
+    return fail(Code::usage, "--abandoned reconcile needs --reconcile FILE, and nothing else does");
+  }
+  if (reconciles) return OnceOptions::Abandoned::reconcile;
+  if (policy == "rerun") return OnceOptions::Abandoned::rerun;
+  if (policy == "hold") return OnceOptions::Abandoned::hold;
+  return fail(Code::usage, "--abandoned: '" + policy + "' is none of rerun, hold, reconcile");
+}
+
+OnceEnd run_once(Coordination& here, const OnceJob& job) {
+  return Running(here, job).run();
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,58 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/coordination.hpp"
+#include "core/coord/once.hpp"
+#include "runtime/spawn.hpp"
+
+namespace holdfast::cli {
+
+/// A command that is to run once for a key.
+struct OnceJob {
+  OnceOptions what;
+  coord::TaskOptions options;
+  coord::OnLost on_lost = coord::OnLost::terminate;
+  runtime::SpawnOptions command;  ///< its output is kept; what tells it of its right is added to its environment
+  std::string
+      reconcile;  ///< what says what became of a run that was abandoned, by its exit code; empty: nothing does
+  Duration retention = std::chrono::hours(24);
+  bool records_failures = false;  ///< an exit code other than 0 is a result too
+
+  /// For who has so long and no longer: the command ends within the limit, and the store is not waited for past
+  /// `give_up_at`.
+  std::optional<TimeLimit> limit = {};
+  std::optional<Instant> give_up_at = {};
+};
+
+/// --abandoned and --reconcile
+[[nodiscard]] Result<OnceOptions::Abandoned> abandoned_from(const std::string& policy, const std::string& reconcile);
+
+/// What came of it.
+struct OnceEnd {
+  enum class How {
+    told,         ///< `output` and `exit_code`: of the command that ran now, or of the one that has run
+    interrupted,  ///< by the signal `exit_code` - 128, before there was anything to tell
+    busy,         ///< somebody else is running it
+    held,         ///< somebody began and left no result: that is for a person to decide
+    mismatch,     ///< the key was used with another input
+    not_started,  ///< there is no such command, or no room for it
+    lost,         ///< the right was lost while the command ran, or before its result was recorded
+    late,         ///< the command was ended because its time was over
+    too_large,    ///< what the command printed does not fit
+    unavailable,  ///< the store could not be asked in time
+    failed,       ///< what trying again does not help with: no table, a damaged row
+  };
+  How how = How::told;
+  std::string why;  ///< for people; empty where there is something to tell, and after a signal
+  int exit_code = 0;
+  int signal = 0;  ///< that ended the command; 0: it ended by itself
+  std::string output;
+  bool is_replay = false;
+};
+
+/// Runs the command, or finds what became of it. What it printed is told only once it is recorded: nobody sees a
+/// result that others would not be shown. Waits; who gave up on the store may call it again for another key.
+[[nodiscard]] OnceEnd run_once(Coordination& here, const OnceJob& job);
+
+}  // namespace holdfast::cli
