@@ -155,7 +155,9 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
   auto impl = std::make_unique<Impl>();
   impl->patience = patience;
   if (store::is_remote(url)) runtime::ignore_broken_pipes();  // its sockets; print() ends as they would have it
-  const auto transport = [&impl] { return std::make_unique<runtime::HttpClient>(impl->loop); };
+  const auto transport = [&impl] {
+    return std::make_unique<runtime::HttpClient>(impl->loop, runtime::http_limits_for_aws());
+  };
   auto store = store::open_store(url, impl->loop, transport, making);
   if (!store) return tl::unexpected<Error>(store.error());
   impl->store = std::move(*store);

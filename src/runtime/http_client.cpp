@@ -8,11 +8,18 @@
 #include <vector>
 
 #include "runtime/asio_loop.hpp"
+#include "runtime/environment.hpp"
 #include "runtime/http_easy.hpp"
 #include "runtime/http_sockets.hpp"
 #include "runtime/sigv4.hpp"
 
 namespace holdfast::runtime {
+
+HttpLimits http_limits_for_aws() {
+  HttpLimits limits;
+  limits.ca_file = environment("AWS_CA_BUNDLE").value_or("");
+  return limits;
+}
 
 /// Requests from send() to their handlers. A request waits for its turn (`waiting` of its host), or has an easy
 /// handle, or is failed and waits for the loop to say so.

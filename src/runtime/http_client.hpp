@@ -18,6 +18,9 @@ struct HttpLimits {
   std::string user_agent = "holdfast";
 };
 
+/// The usual ones, for requests to AWS: certificates from where AWS's own programs look for them (AWS_CA_BUNDLE).
+[[nodiscard]] HttpLimits http_limits_for_aws();
+
 struct HttpCounts {
   std::uint64_t requests = 0;     ///< that were given to a connection
   std::uint64_t connections = 0;  ///< that were opened

@@ -138,8 +138,9 @@ Result<void> Fleet::Impl::prepare() {
 }
 
 Result<void> Fleet::Impl::open(runtime::AsioLoop& control) {
-  auto store = store::open_store(options_.store, control,
-                                 [&control] { return std::make_unique<runtime::HttpClient>(control); });
+  auto store = store::open_store(options_.store, control, [&control] {
+    return std::make_unique<runtime::HttpClient>(control, runtime::http_limits_for_aws());
+  });
   if (!store) return tl::unexpected(store.error());
   store_ = *std::move(store);
   if (!options_.advertise.empty()) {

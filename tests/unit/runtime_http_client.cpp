@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <map>
 
@@ -419,6 +420,14 @@ TEST_F(HttpClientTest, verifies_certificate_and_host_name) {
     EXPECT_THAT(reply.error().detail, HasSubstr("not trusted"));
   }
   EXPECT_EQ(good.requests() + expired.requests(), 3U);
+}
+
+TEST(HttpLimits, for_aws_certificates_are_where_its_own_programs_look_for_them) {
+  ::unsetenv("AWS_CA_BUNDLE");
+  EXPECT_EQ(http_limits_for_aws().ca_file, "");
+  ::setenv("AWS_CA_BUNDLE", "/some/bundle.pem", 1);
+  EXPECT_EQ(http_limits_for_aws().ca_file, "/some/bundle.pem");
+  ::unsetenv("AWS_CA_BUNDLE");
 }
 
 TEST_F(HttpClientTest, a_server_that_does_not_finish_connecting_is_given_up_after_the_limit) {
