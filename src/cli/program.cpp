@@ -77,6 +77,7 @@ Program::Program() {
   add_demo(setup);
   add_run(setup);
   add_once(setup);
+  add_lambda(setup);
   add_decide(setup);
   const auto add_group = [&](const char* name, const char* description, const char* example, void (*add)(Setup)) {
     CLI::App* group = root.add_subcommand(name, description);

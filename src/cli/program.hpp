@@ -45,6 +45,7 @@ void add_conn_release(Setup setup);
 void add_conn_import(Setup setup);
 void add_worker(Setup setup);
 void add_serve(Setup setup);
+void add_lambda(Setup setup);
 void add_cost(Setup setup);
 void add_feed(Setup setup);
 void add_demo(Setup setup);

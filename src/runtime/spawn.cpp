@@ -136,6 +136,10 @@ int file_of(const std::string& text) {
   return ::lseek(file.get(), 0, SEEK_SET) == 0 ? file.release() : -1;
 }
 
+int input_of(const SpawnOptions& options) {
+  return options.input ? file_of(*options.input) : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 Error cannot_start(const std::string& what, int error) {
   Code code = Code::internal;
   if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
@@ -182,17 +186,12 @@ Result<void> find_program(const std::string& name) {
 Result<Child> spawn(const SpawnOptions& options) {
   HOLDFAST_ASSERT(!options.arguments.empty(), "a program to start");
   const std::string& name = options.arguments.front();
-  Descriptor input;
+  const Descriptor input(options.inherit_input ? -1 : input_of(options));
+  if (!options.inherit_input && input.get() < 0) return tl::unexpected(cannot_start(name + " (its input)", errno));
   Descriptor output;
   Descriptor errors;
   Descriptor read_end;
   if (options.discard_errors) errors.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  if (options.input) {
-    input.reset(file_of(*options.input));
-    if (input.get() < 0) return tl::unexpected(cannot_start(name + " (its input)", errno));
-  } else if (!options.inherit_input) {
-    input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  }
   int ends[2];
   switch (options.output) {
     case SpawnOptions::Output::inherit:

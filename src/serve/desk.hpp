@@ -5,33 +5,40 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "coord/coordinator.hpp"
 #include "coord/runner.hpp"
 #include "holdfast/loop.hpp"
 #include "holdfast/store.hpp"
 #include "serve/guards.hpp"
+#include "serve/invocations.hpp"
 #include "serve/route.hpp"
 
 namespace holdfast::serve {
 
-/// Calls that wait for something, for as long as their callers said: told when the server stops.
+/// Calls that wait for something, for as long as their callers said: answered when the server stops.
 class Waiting {
  public:
   using Id = std::uint64_t;
-  [[nodiscard]] Id add(std::function<void()> stop) {
-    stops_.emplace(++last_, std::move(stop));
+  [[nodiscard]] Id add(CallPtr call) {
+    calls_.emplace(++last_, std::move(call));
     return last_;
   }
   /// False: it was stopped, and is answered.
-  bool remove(Id id) { return stops_.erase(id) > 0; }
-  void stop_all() {
-    const auto stops = std::exchange(stops_, {});
-    for (const auto& [id, stop] : stops) stop();
+  bool remove(Id id) { return calls_.erase(id) > 0; }
+  /// Answers with that those of which this is true.
+  void stop(const Problem& problem, const std::function<bool(const Call&)>& whether) {
+    std::vector<CallPtr> stopped;
+    for (const auto& [id, call] : calls_) {
+      if (whether(*call)) stopped.push_back(call);
+    }
+    std::erase_if(calls_, [&](const auto& entry) { return whether(*entry.second); });
+    for (const CallPtr& call : stopped) call->fail(problem);
   }
 
  private:
-  std::map<Id, std::function<void()>> stops_;
+  std::map<Id, CallPtr> calls_;
   Id last_ = 0;
 };
 
@@ -44,13 +51,16 @@ struct Desk {
   coord::Coordinator& coordinator;
   coord::Runner& runner;
   Guards& guards;
-  Duration patience;           ///< how long the store is waited for
-  Tickets* tickets = nullptr;  ///< none: nothing is accepted provisionally
+  Duration patience;                   ///< how long the store is waited for
+  Tickets* tickets = nullptr;          ///< none: nothing is accepted provisionally
+  Invocations* invocations = nullptr;  ///< null: callers are of no invocations
   Waiting waiting = {};
   /// Of answers that a store still owes when this is gone.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   bool is_draining = false;
 
+  /// See Invocations::stops().
+  [[nodiscard]] std::uint64_t stops() const { return invocations == nullptr ? 0 : invocations->stops(); }
   [[nodiscard]] Instant deadline() const { return loop.instant() + patience; }
   [[nodiscard]] Instant deadline_after(Duration wait) const { return loop.instant() + wait + patience; }
 };
@@ -85,6 +95,14 @@ void read_for(Desk& desk, const CallPtr& call, std::string key, Answer answer) {
 
 [[nodiscard]] inline Problem draining() {
   return {503, "draining", "This server is stopping: ask another one.", {}};
+}
+
+[[nodiscard]] inline Problem invocation_over() {
+  return {410, "lost", "The invocation that asks is over.", {}};
+}
+/// Whether it says that it is of an invocation that is over: it is given nothing any more.
+[[nodiscard]] inline bool is_of_ended_invocation(const Desk& desk, const Call& call) {
+  return desk.invocations != nullptr && desk.invocations->is_over(call.invocation());
 }
 
 [[nodiscard]] inline std::int64_t ms(WallTime time) {

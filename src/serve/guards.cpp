@@ -89,11 +89,29 @@ void Guards::leave(const GuardPtr& guard, GuardEnd why) {
 
 void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
   if (!guard->is_held()) return;
-  const auto held = guard->held;
   leave(guard, why);
+  give_back(guard);
+}
+
+void Guards::let_run_out(const GuardPtr& guard, std::string reason) {
+  if (!guard->is_held()) return;
+  const Instant own = loop_.instant() + (guard->deadline - loop_.wall());
+  const Instant until = std::min(guard->held->guard()->until(), own);
+  guard->reason = std::move(reason);
+  leave(guard, GuardEnd::let_go);
+  guard->timer = loop_.call_at(until, [this, guard] {
+    guard->timer = 0;
+    give_back(guard);
+  });
+}
+
+void Guards::give_back(const GuardPtr& guard) {
+  const auto held = guard->held;
+  if (held == nullptr) return;
   // Its caller may have been in the middle of it: what is to be done then is the next caller's to say (F22). So its
   // owner stays in the row, and the lease ends now.
-  const bool is_abandoned = guard->kind == "once" && (why == GuardEnd::let_go || why == GuardEnd::drained);
+  const bool is_abandoned =
+      guard->kind == "once" && (guard->end == GuardEnd::let_go || guard->end == GuardEnd::drained);
   if (is_abandoned) return held->leave();
   held->release({});
 }
@@ -120,6 +138,7 @@ void Guards::finished(const GuardPtr& guard, const Ended<std::optional<OnceResul
 
 void Guards::remember(const GuardPtr& guard) {
   if (!guard->end) leave(guard, GuardEnd::lost);  // nobody asked for it
+  if (guard->timer != 0) loop_.cancel(std::exchange(guard->timer, 0));
   guard->held.reset();
   guard->turn = {};
   if (guards_.erase(guard->id) > 0) {
@@ -159,7 +178,22 @@ std::size_t Guards::held() const {
 void Guards::let_all_go(GuardEnd why) {
   std::vector<GuardPtr> all;
   for (const auto& [id, guard] : guards_) all.push_back(guard);
-  for (const GuardPtr& guard : all) let_go(guard, why);
+  for (const GuardPtr& guard : all) {
+    // One that runs out need not: nobody goes by it any more.
+    if (guard->end == GuardEnd::let_go && guard->timer != 0) {
+      loop_.cancel(std::exchange(guard->timer, 0));
+      give_back(guard);
+    }
+    let_go(guard, why);
+  }
+}
+
+std::vector<GuardPtr> Guards::all_held() const {
+  std::vector<GuardPtr> all;
+  for (const auto& [id, guard] : guards_) {
+    if (guard->is_held()) all.push_back(guard);
+  }
+  return all;
 }
 
 void Guards::when_empty(std::function<void()> called) {

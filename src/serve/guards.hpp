@@ -36,7 +36,8 @@ struct Guard {
   std::int64_t epoch = 0;
   std::string attempt;
   std::optional<GuardEnd> end;            // set as soon as effects are over
-  std::string reason;                     // of a loss
+  std::string invocation;                 // of its caller; empty: not said
+  std::string reason;                     // of a loss, or of being let go before its deadline
   std::optional<coord::HoldEnd> came_to;  // what became of the write that gave it back
   std::optional<Failure> failure;         // of a "once": why its result does not stand
   std::string result_digest;              // of what it was finished with
@@ -72,6 +73,9 @@ class Guards {
   /// Effects are over: gives the lease back. A "once" whose caller had it and did not say that it is over is left as
   /// abandoned.
   void let_go(const GuardPtr& guard, GuardEnd why);
+  /// Effects are over, for `reason`, as far as we know; but its caller may go by what it was told last. So the lease
+  /// is given back only when that has passed (S1), and kept no longer.
+  void let_run_out(const GuardPtr& guard, std::string reason);
   /// The same, for one whose lease is given back by another's hand (with a result).
   void leave(const GuardPtr& guard, GuardEnd why);
 
@@ -84,12 +88,14 @@ class Guards {
   void wait(const GuardPtr& guard, Duration limit, std::function<void()> called);
 
   [[nodiscard]] std::size_t held() const;
+  [[nodiscard]] std::vector<GuardPtr> all_held() const;
   /// Calls back, once, when none is held or on its way back any more.
   void when_empty(std::function<void()> called);
   void let_all_go(GuardEnd why);
 
  private:
   void set_deadline(const GuardPtr& guard, Duration hold_for);
+  void give_back(const GuardPtr& guard);
   void changed(const GuardPtr& guard);
   void remember(const GuardPtr& guard);
   void tell_when_empty();

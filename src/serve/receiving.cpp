@@ -13,10 +13,13 @@ namespace {
 class Receiving : public std::enable_shared_from_this<Receiving> {
  public:
   Receiving(Desk& desk, CallPtr call)
-      : desk_(desk), call_(std::move(call)), until_(desk.loop.instant() + call_->body().duration("wait")) {}
+      : desk_(desk),
+        call_(std::move(call)),
+        until_(desk.loop.instant() + call_->body().duration("wait")),
+        stops_(desk.stops()) {}
 
   void begin() {
-    waiting_ = desk_.waiting.add([call = call_] { call->fail(draining()); });
+    waiting_ = desk_.waiting.add(call_);
     call_->on_hang_up([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->hung_up_ = true;
     });
@@ -44,9 +47,12 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     if (!*result) return is_waited_for() ? call_->answer(200, {{"batch", nullptr}}) : void();
     if ((*result)->is_poison) return deal_with_poison((*result)->receipt);
     const bool is_waited = is_waited_for();
-    if (is_waited && !hung_up_) return hand_over(**result);
+    // A claim that was under way while the machine stood still may have run out since (S7).
+    if (is_waited && !hung_up_ && desk_.stops() == stops_) return hand_over(**result);
     give_back(desk_, (*result)->receipt);
-    if (is_waited) call_->fail(Problem{410, "lost", "The caller had hung up: the batch was given back.", {}});
+    if (is_waited)
+      call_->fail(
+          Problem{410, "lost", "The caller had hung up, or this machine stood still: the batch was given back.", {}});
   }
 
   void deal_with_poison(const Receipt& receipt) {
@@ -83,17 +89,12 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
                              {"receives", batch.receives},
                              {"until_ms", ms(until)},
                              {"messages", std::move(messages)}};
+    if (desk_.invocations != nullptr && !call_->invocation().empty()) {
+      desk_.invocations->gave(batch.receipt, call_->invocation());
+    }
     call_->answer(200, {{"batch", std::move(json)}}, {}, [desk = &desk_, receipt = batch.receipt](bool was_sent) {
       if (!was_sent) give_back(*desk, receipt);
     });
-  }
-
-  /// Nobody has it: due again at once. Where that fails, its lease runs out.
-  static void give_back(Desk& desk, const Receipt& receipt) {
-    Settlement settlement;
-    settlement.kind = Settlement::Kind::nack;
-    run(desk, std::make_unique<Settle>(receipt, std::move(settlement), desk.deadline(), desk.loop.random()),
-        [](const Ended<Settled>&) {});
   }
 
   void fail(const Failure& failure) {
@@ -104,11 +105,21 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
   Desk& desk_;
   const CallPtr call_;
   const Instant until_;
+  const std::uint64_t stops_;
   Waiting::Id waiting_ = 0;
   bool hung_up_ = false;
 };
 
 }  // namespace
+
+void give_back(Desk& desk, const Receipt& receipt, std::function<void()> done) {
+  Settlement settlement;
+  settlement.kind = Settlement::Kind::nack;
+  run(desk, std::make_unique<Settle>(receipt, std::move(settlement), desk.deadline(), desk.loop.random()),
+      [done = std::move(done)](const Ended<Settled>&) {
+        if (done) done();
+      });
+}
 
 boost::json::object message_json(const Message& message) {
   boost::json::object json{{"seq", message.seq}, {"body", message.body}, {"sent_at_ms", ms(message.sent_at)}};
@@ -126,6 +137,7 @@ void receive(Desk& desk, const CallPtr& call) {
     return call->fail(bad_request("The dead_letter_queue is another queue than this.", "/dead_letter_queue"));
   }
   if (desk.is_draining) return call->fail(draining());
+  if (is_of_ended_invocation(desk, *call)) return call->fail(invocation_over());
   std::make_shared<Receiving>(desk, call)->begin();
 }
 

@@ -87,7 +87,11 @@ Problem gone(const Guard& guard) {
     case GuardEnd::finished:
       return {410, "released", it + ", was given back by its caller.", {}};
     case GuardEnd::let_go:
-      return {410, "let_go", it + ", was let go when its caller's deadline had passed.", {}};
+      return {410,
+              "let_go",
+              it + ", was let go when its caller's " +
+                  (guard.reason.empty() ? "deadline had passed." : guard.reason + "."),
+              {}};
     case GuardEnd::drained:
       return {410, "drained", it + ", was given back because this server stops.", {}};
     case GuardEnd::lost:
@@ -118,13 +122,18 @@ std::shared_ptr<Asking> Asking::begin(Desk& desk, const CallPtr& call, const cha
     call->fail(draining());
     return nullptr;
   }
+  if (is_of_ended_invocation(desk, *call)) {
+    call->fail(invocation_over());
+    return nullptr;
+  }
   GuardPtr guard = desk.guards.expect(kind, std::move(name));
   if (!guard) {
     call->fail(Problem{503, "overloaded", "This server holds as many guards as it may.", {}});
     return nullptr;
   }
+  guard->invocation = call->invocation();
   std::shared_ptr<Asking> asking(new Asking(desk, call, std::move(guard)));
-  asking->waiting_ = desk.waiting.add([call] { call->fail(draining()); });
+  asking->waiting_ = desk.waiting.add(call);
   call->on_hang_up([asking = std::weak_ptr(asking)] {
     if (const auto self = asking.lock()) self->hung_up_ = true;
   });
@@ -137,7 +146,12 @@ bool Asking::is_waited_for() {
 
 void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, int status, boost::json::object body) {
   desk_.guards.hold(guard_, std::move(held), hold_for);
-  if (!is_waited_for()) return desk_.guards.let_go(guard_, GuardEnd::drained);
+  if (!is_waited_for()) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
+  // A claim that was under way while the machine stood still may have run out since (S7).
+  if (desk_.stops() != stops_) {
+    desk_.guards.let_go(guard_, GuardEnd::undelivered);
+    return call_->fail(gone(*guard_));
+  }
   // Told all the same: who has closed only his half is there to hear that it is gone again.
   if (hung_up_) {
     desk_.guards.let_go(guard_, GuardEnd::undelivered);

@@ -35,12 +35,14 @@ class Asking : public std::enable_shared_from_this<Asking> {
   void fail(const Failure& failure);
 
  private:
-  Asking(Desk& desk, CallPtr call, GuardPtr guard) : desk_(desk), call_(std::move(call)), guard_(std::move(guard)) {}
+  Asking(Desk& desk, CallPtr call, GuardPtr guard)
+      : desk_(desk), call_(std::move(call)), guard_(std::move(guard)), stops_(desk.stops()) {}
   [[nodiscard]] bool is_waited_for();
 
   Desk& desk_;
   const CallPtr call_;
   const GuardPtr guard_;
+  const std::uint64_t stops_;
   Waiting::Id waiting_ = 0;
   bool hung_up_ = false;
 };

@@ -27,6 +27,8 @@ class Call {
   [[nodiscard]] const std::string& path(std::string_view name) const { return path_.find(name)->second; }
   [[nodiscard]] const Input& query() const { return query_; }
   [[nodiscard]] const Input& body() const { return body_; }
+  /// Of which it is, as it says itself (Invocations::header); empty: it says nothing.
+  [[nodiscard]] std::string invocation() const;
 
   /// One of these, once. `sent`: see HttpExchange::answer().
   void answer(int status, const boost::json::object& body, const std::string& location = {},

@@ -66,9 +66,14 @@ void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
   if (settlement.count > size) {
     return call->fail(bad_request("The batch has " + std::to_string(size) + " messages.", "/count"));
   }
+  const bool ends = settlement.kind == Settlement::Kind::nack || settlement.kind == Settlement::Kind::park ||
+                    (settlement.kind == Settlement::Kind::ack && settlement.count == size);
   run_for(desk, call,
           std::make_unique<Settle>(*std::move(receipt), std::move(settlement), desk.deadline(), desk.loop.random()),
-          [call](const Settled& settled) { tell(call, settled); });
+          [&desk, call, ends](const Settled& settled) {
+            if (ends && desk.invocations != nullptr) desk.invocations->settled(call->body().text("receipt"));
+            tell(call, settled);
+          });
 }
 
 void ack(Desk& desk, const CallPtr& call) {

@@ -8,6 +8,7 @@
 #include "serve/access.hpp"
 #include "serve/desk.hpp"
 #include "serve/openapi.hpp"
+#include "serve/receiving.hpp"
 #include "serve/returns.hpp"
 #include "serve/tickets.hpp"
 
@@ -70,6 +71,11 @@ void Call::answer(int status, const boost::json::object& body, const std::string
   exchange_->answer(std::move(answer), std::move(sent));
 }
 
+std::string Call::invocation() const {
+  const std::string* said = exchange_->request().header(Invocations::header);
+  return said == nullptr ? std::string() : *said;
+}
+
 std::vector<Route> all_routes() {
   std::vector<Route> all = task_routes();
   for (auto* more : {once_routes, number_routes, queue_routes, ticket_routes}) {
@@ -86,6 +92,7 @@ struct Service::Impl {
         guards(loop, options.guards_most),
         desk{store, loop, coordinator, coordinator.runner(), guards, options.patience},
         document(boost::json::serialize(openapi(routes, options.version))) {
+    if (options.has_invocations) desk.invocations = &invocations.emplace(loop);
     if (options.journal == nullptr) return;
     tickets.emplace(*options.journal, store, loop,
                     coord::AvailableOptions{.max_provisional = options.max_provisional,
@@ -95,7 +102,9 @@ struct Service::Impl {
     desk.tickets = &*tickets;
   }
   ~Impl() {
-    if (drain_timer != 0) desk.loop.cancel(drain_timer);
+    for (const TimerId timer : {drain_timer, invocation_timer}) {
+      if (timer != 0) desk.loop.cancel(timer);
+    }
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -105,6 +114,11 @@ struct Service::Impl {
   [[nodiscard]] std::vector<const Route*> find(const std::vector<std::string_view>& parts) const;
   void call(const std::shared_ptr<runtime::HttpExchange>& exchange, const Route& route,
             const std::vector<std::string_view>& parts);
+  /// Whether this machine was stopped without its clock telling: then nothing is believed any more (S7).
+  void look_for_stops();
+  /// Takes back what those hold who are of no current invocation; what may be one's that begins runs out.
+  void end_invocations(const std::string& that_begins = {});
+  void drained();
   [[nodiscard]] tl::expected<Call::Names, Problem> names(const Route& route,
                                                          const std::vector<std::string_view>& parts) const;
 
@@ -117,7 +131,12 @@ struct Service::Impl {
   Returns returns{desk};
   std::optional<Tickets> tickets;
   const std::string document;
-  TimerId drain_timer = 0;
+  std::optional<Invocations> invocations;
+  std::uint64_t stops_seen = 0;
+  std::size_t batches_on_their_way_back = 0;
+  bool guards_are_drained = false;
+  std::function<void()> when_drained;
+  TimerId drain_timer = 0, invocation_timer = 0;
 };
 
 Service::Service(Store& store, Loop& loop, ServiceOptions options)
@@ -153,12 +172,78 @@ void Service::serve(std::shared_ptr<runtime::HttpExchange> exchange) {
 void Service::drain(Duration limit, std::function<void()> done) {
   Impl& impl = *impl_;
   impl.desk.is_draining = true;
-  impl.desk.waiting.stop_all();
-  impl.guards.when_empty(std::move(done));
+  impl.desk.waiting.stop(draining(), [](const Call&) { return true; });
+  impl.when_drained = std::move(done);
+  impl.guards.when_empty([&impl] {
+    impl.guards_are_drained = true;
+    impl.drained();
+  });
   impl.drain_timer = impl.desk.loop.call_after(limit, [&impl] {
     impl.drain_timer = 0;
     impl.guards.let_all_go(GuardEnd::drained);
+    if (impl.invocations) impl.invocations->over();
+    impl.end_invocations();
+    impl.drained();
   });
+}
+
+void Service::Impl::drained() {
+  const bool has_batches = batches_on_their_way_back > 0 || (invocations && invocations->has_batches());
+  if (!when_drained || !guards_are_drained || has_batches) return;
+  std::exchange(when_drained, {})();
+}
+
+// ---- Invocations ----
+
+void Service::invocation_begun(const std::string& id, WallTime deadline) {
+  Impl& impl = *impl_;
+  if (!impl.invocations) return;
+  impl.look_for_stops();
+  // Before who waited for it is called: what is given to those is this one's. One that is begun again, as AWS does
+  // with what failed, may have asked already.
+  impl.invocations->over();
+  impl.end_invocations(id);
+  impl.invocations->begun(id);
+  Loop& loop = impl.desk.loop;
+  if (impl.invocation_timer != 0) loop.cancel(impl.invocation_timer);
+  impl.invocation_timer = loop.call_at(loop.instant() + (deadline - loop.wall()), [&impl] {
+    impl.invocation_timer = 0;
+    impl.invocations->over();
+    impl.end_invocations();
+  });
+}
+
+void Service::Impl::look_for_stops() {
+  if (!invocations || std::exchange(stops_seen, invocations->stops()) == stops_seen) return;
+  for (const GuardPtr& guard : guards.all_held()) {
+    guard->reason = "this machine stood still";
+    guards.let_go(guard, GuardEnd::lost);
+  }
+}
+
+void Service::Impl::end_invocations(const std::string& that_begins) {
+  if (!invocations) return;
+  const auto is_in_doubt = [&](const std::string& id) { return id.empty() || id == that_begins; };
+  desk.waiting.stop(invocation_over(), [&](const Call& call) {
+    return !is_in_doubt(call.invocation()) && !invocations->is_current(call.invocation());
+  });
+  for (const GuardPtr& guard : guards.all_held()) {
+    if (invocations->is_current(guard->invocation)) continue;
+    const std::string reason = "invocation was over";
+    if (is_in_doubt(guard->invocation)) {
+      guards.let_run_out(guard, reason);
+    } else {
+      guard->reason = reason;
+      guards.let_go(guard, GuardEnd::let_go);
+    }
+  }
+  for (const Receipt& receipt : invocations->take_left_behind(that_begins)) {
+    ++batches_on_their_way_back;
+    give_back(desk, receipt, [this] {
+      --batches_on_their_way_back;
+      drained();
+    });
+  }
 }
 
 // ---- Routing ----
@@ -175,6 +260,7 @@ std::vector<const Route*> Service::Impl::find(const std::vector<std::string_view
 }
 
 void Service::Impl::serve(const std::shared_ptr<runtime::HttpExchange>& exchange) {
+  look_for_stops();
   const runtime::HttpIncoming& request = exchange->request();
   const std::string_view path = path_of(request.target);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
@@ -258,7 +344,14 @@ void Service::Impl::call(const std::shared_ptr<runtime::HttpExchange>& exchange,
   } else if (!request.body.empty()) {
     return refuse(bad_request("A GET has no body."));
   }
-  route.handler(desk, std::make_shared<const Call>(exchange, *std::move(path), *std::move(query), std::move(body)));
+  const auto made = std::make_shared<const Call>(exchange, *std::move(path), *std::move(query), std::move(body));
+  const std::string invocation = made->invocation();
+  if (!invocations || invocation.empty()) return route.handler(desk, made);
+  // The function was told of it before us: what it asks for now would be taken for the last one's.
+  invocations->when_known(invocation, options.patience, [this, &route, made](bool is_known) {
+    if (is_known) return route.handler(desk, made);
+    made->fail(Problem{503, "unavailable", "This extension was not told of the invocation that asks.", {}});
+  });
 }
 
 }  // namespace holdfast::serve

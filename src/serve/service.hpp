@@ -23,6 +23,7 @@ struct ServiceOptions {
   coord::Journal* journal = nullptr;
   Duration max_age = std::chrono::hours(24);
   std::size_t max_provisional = 1000;
+  bool has_invocations = false;  ///< it serves a function beside it: see invocation_begun()
 };
 
 /// The primitives of ephemeral coordinators over HTTP: what an HttpServer's hooks call. On the loop's thread; the
@@ -40,8 +41,13 @@ class Service {
   /// The hooks, for an HttpServer that lives no longer than this.
   [[nodiscard]] runtime::HttpServerOptions hooks(runtime::HttpServerLimits limits);
 
+  /// What callers of the invocation before hold is given back, and their waits end; of callers who did not say of
+  /// which invocation they are, it runs out, since it may be this one's. At `deadline` the same befalls what this one
+  /// holds.
+  void invocation_begun(const std::string& id, WallTime deadline);
+
   /// Gives out no guard any more, and ends the waits. Callers have `limit` to finish with the guards that they have;
-  /// then those are given back. `done`: none is left.
+  /// then those are given back, and batches of invocations. `done`: none is left.
   void drain(Duration limit, std::function<void()> done);
 
  private:

@@ -2,10 +2,12 @@
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
 import sys
+import uuid
 from typing import NamedTuple, Optional
 
 from openapi import Document
@@ -13,6 +15,28 @@ from openapi import Document
 PATIENCE_SECONDS = 120  # for one thing to happen on a busy machine
 
 PROGRAM = ""  # set by who runs the tests
+
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+import dynamodb_server  # noqa: E402  pylint: disable=wrong-import-position
+
+ANY_ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_CONFIG_FILE": "/dev/null",
+               "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+class DynamoDb:
+    """For tests that stop a process: one that is stopped in the middle of a write keeps others from a SQLite file."""
+
+    def __init__(self):
+        self.server = dynamodb_server.Server("dynalite")
+
+    def table(self) -> str:
+        """A new one: what --store says."""
+        os.environ.update(ANY_ACCOUNT)
+        store = f"dynamodb://t{uuid.uuid4().hex}?region=eu-west-1&endpoint={self.server.endpoint}"
+        subprocess.run([PROGRAM, "init", "--store", store], check=True, stdout=subprocess.DEVNULL,
+                       timeout=PATIENCE_SECONDS)
+        return store
 
 
 class Answer(NamedTuple):
@@ -38,15 +62,17 @@ class UnixConnection(http.client.HTTPConnection):
 class Server:
     """Started, and ended whatever happens: use with `with`."""
 
-    def __init__(self, store: str, *arguments: str, listen: str = "127.0.0.1:0", token: str = ""):
+    def __init__(self, store: str, *arguments: str, listen: str = "127.0.0.1:0", token: str = "", command=(),
+                 **variables: str):
+        """`command`: started in place of the program with its arguments."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
         if token:
             environment["SERVE_TOKEN"] = token
             arguments += ("--token", "env:SERVE_TOKEN")
         self.token = token
         self.callers = []
-        self.process = subprocess.Popen([PROGRAM, "serve", "--store", store, "--listen", listen, *arguments],
-                                        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = command or [PROGRAM, "serve", "--store", store, "--listen", listen, *arguments]
+        self.process = subprocess.Popen(command, env={**environment, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.first_line = self.process.stdout.readline().strip()
         if not self.first_line.startswith("listening on "):
             raise RuntimeError(f"holdfast serve: {self.first_line} {self.process.communicate()[1]}")
@@ -122,4 +148,4 @@ def main_program() -> None:
     global PROGRAM
     if len(sys.argv) < 2:
         sys.exit("usage: test_….py PROGRAM [TEST…]")
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM = os.path.abspath(sys.argv.pop(1))

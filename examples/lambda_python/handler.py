@@ -1,0 +1,62 @@
+"""A function of AWS Lambda that charges a card once for each order, however often the event comes.
+
+Beside it runs Holdfast's extension (docs/serverless.md): this asks it over HTTP, standard library only.
+"""
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+
+HOLDFAST = os.environ.get("HOLDFAST_URL", "http://127.0.0.1:7420")
+
+
+class Refused(Exception):
+    """Holdfast said no: `code` is the word to decide by, `detail` is for people."""
+
+    def __init__(self, problem: dict):
+        super().__init__(f"{problem['code']}: {problem['detail']}")
+        self.code = problem["code"]
+
+
+class Holdfast:
+    """Holdfast, as one invocation asks it."""
+
+    def __init__(self, context):
+        self.request_id = context.aws_request_id
+
+    def post(self, path: str, **body) -> dict:
+        request = urllib.request.Request(
+            HOLDFAST + path, json.dumps(body).encode(),
+            # So that what this invocation holds is given back when it is over, and never what the next one holds.
+            {"Content-Type": "application/json", "Lambda-Runtime-Aws-Request-Id": self.request_id})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise Refused(json.load(error)) from None
+
+    def once(self, key: str, what, run, **options) -> str:
+        """What `run(epoch)` gave back, now or when it was run. `what`: the same key with something else is refused."""
+        path = "/v1/once/" + urllib.parse.quote(key, safe="")
+        turn = self.post(path, input=what, **options)
+        if turn["turn"] == "replay":
+            return turn["result"]["content"]
+        content = run(turn["epoch"])  # where this raises, or never ends, `abandoned` says what becomes of it
+        self.post(path + "/finish", guard=turn["guard"], content=content)
+        return content
+
+
+def charge(order: dict, epoch: int) -> str:
+    """Stands for a call of a payment provider: a line in a file."""
+    with open(os.environ["LEDGER"], "a", encoding="utf-8") as ledger:
+        ledger.write(f"{order['id']} {order['amount']} epoch {epoch}\n")
+    return json.dumps({"order": order["id"], "charged": order["amount"]})
+
+
+def handler(event, context):
+    order = event["order"]
+    # Money: who died in the middle has somebody look, instead of charging again.
+    result = Holdfast(context).once(f"charge/{order['id']}", order, lambda epoch: charge(order, epoch),
+                                    wait="20s", abandoned="hold")
+    return json.loads(result)
