@@ -174,7 +174,7 @@ void Counters::repeated_by_the_network(const Row& operation, std::int32_t about)
 
 void Counters::judge() {
   for (const auto& [number, history] : histories_) {
-    if (const Verdict verdict = check_counter(history); !verdict.good()) {
+    if (const Verdict verdict = check_counter(history); verdict.bad()) {
       stage_.broken("history", verdict.words, subject(Kind::counter, number));
     }
   }

@@ -86,7 +86,7 @@ void Decisions::wrote(const Write& write) {
 
 void Decisions::judge() {
   for (const auto& [number, history] : histories_) {
-    if (const Verdict verdict = check_decide(history); !verdict.good()) {
+    if (const Verdict verdict = check_decide(history); verdict.bad()) {
       stage_.broken("history", verdict.words, subject(Kind::decision, number));
     }
   }

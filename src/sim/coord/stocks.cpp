@@ -291,7 +291,7 @@ std::string Stocks::left() {
 }
 
 void Stocks::judge() {
-  if (const Verdict verdict = check_stock(history_); !verdict.good()) {
+  if (const Verdict verdict = check_stock(history_); verdict.bad()) {
     stage_.broken("history", verdict.words, -1);
   }
 }

@@ -13,7 +13,7 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::size_t configurations_most = 200'000;
+constexpr std::size_t configurations_most = 20'000;  // each is a copy of the state
 
 /// One thing that happens at one instant. `returned` nothing: at any time from `invoked` on, or never.
 template <class Event>
