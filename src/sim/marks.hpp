@@ -82,7 +82,6 @@ enum class Mark : std::uint8_t {
   operation_mismatch,       ///< an id was used again for something else
   operation_repeated,       ///< an addition was repeated, and known
   below_floor_refused,      ///< a subtraction was refused
-  duplicate_add_applied,    ///< what the network sent again was allowed by now
   reservation_refused,      ///< there was too little
   reservation_ended_twice,  ///< an end was repeated, and known
   reservation_returned,     ///< what nobody confirmed came back

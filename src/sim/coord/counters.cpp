@@ -161,7 +161,6 @@ void Counters::wrote(const Write& write) {
 /// What met a conflict when it was sent: the network sends it again, and now it is allowed. Nobody hears of that, and
 /// no caller can know of it.
 void Counters::repeated_by_the_network(const Row& operation, std::int32_t about) {
-  stage_.world.marks.hit(Mark::duplicate_add_applied);
   if (about < 0) return;
   for (auto& [number, history] : histories_) {
     if (subject(Kind::counter, number) != about) continue;
