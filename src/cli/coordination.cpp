@@ -15,7 +15,7 @@ namespace {
 
 /// What a shell or a supervisor sends to a command. Others (SIGWINCH, SIGCHLD, …) are not for it, or cannot be
 /// caught.
-const std::vector<int> passed_on{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM};
+const std::vector<int> passed_on{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGTSTP};
 /// Of those, what asks a process to end: what is only waiting ends.
 bool ends_a_process(int signal) {
   return signal != SIGCONT;
@@ -116,6 +116,8 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
   signals_ = std::make_unique<runtime::Signals>(
       session_->loop(),
       [this](int signal) {
+        if (signal == SIGTSTP) return stop();
+        if (child_ && signal == SIGCONT) return child_->go_on();
         if (child_) {
           if (ends_a_process(signal)) told_to_end_ = signal;
           return child_->signal(signal);
@@ -137,13 +139,19 @@ Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& stor
 Result<int> coordinate(const std::string& store, Duration patience,
                        const std::function<Result<int>(Coordination&)>& action, StoreSession::Create create) {
   const auto here = Coordination::open(store, patience, create);
-  // What settles a journal finds its table there, or waits for it: another one would be empty.
-  if (!here && create == StoreSession::Create::never && here.error().code == Code::not_found) {
+  // No such file, or no folder for it: what settles a journal finds its table there, or waits for it.
+  if (!here && here.error().code == Code::not_found) {
     complain(here.error().detail);
     return static_cast<int>(CoordExit::unavailable);
   }
   Result<int> done = here ? action(**here) : Result<int>(tl::unexpected<Error>(here.error()));
   return done ? done : complain_of(done.error());
+}
+
+/// The command first, as hard as we are stopped: nobody may act under a right that nobody renews (S7).
+void Coordination::stop() {
+  if (child_) child_->signal(SIGSTOP);
+  runtime::stop_this_process();
 }
 
 void Coordination::wake() {

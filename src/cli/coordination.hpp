@@ -115,6 +115,7 @@ class Coordination {
 
  private:
   explicit Coordination(std::unique_ptr<StoreSession> session);
+  void stop();
 
   std::unique_ptr<StoreSession> session_;
   std::unique_ptr<coord::Coordinator> coordinator_;

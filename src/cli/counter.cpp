@@ -91,9 +91,9 @@ void add_counter(Setup setup) {
        .exit_codes =
            call_exit_codes("refused: it would go below --floor; or something else failed") + mode_exit_codes()},
       usage, [settings] { return add(*settings); });
-  add_argument(adds, "KEY", settings->key, "the counter; one that is not there is 0");
+  add_name(adds, "KEY", settings->key, "the counter; one that is not there is 0");
   add_argument(adds, "DELTA", settings->delta, "what is added: a whole number, negative ones too");
-  add_text(adds, "--op", "ID", settings->op, "names this operation: repeated, it counts once");
+  add_name(adds, "--op", settings->op, "names this operation: repeated, it counts once");
   add_text(adds, "--floor", "N", settings->floor, "refuse what would take the value below this");
   add_duration(adds, "--remember", settings->remember, "how long --op is remembered, at least",
                "1d; in --mode available a year");
@@ -105,7 +105,7 @@ void add_counter(Setup setup) {
                                  .example = "counter show visits",
                                  .exit_codes = call_exit_codes("something else failed")},
                                 usage, [settings] { return show(*settings); });
-  add_argument(shows, "KEY", settings->key, "the counter; one that is not there is 0");
+  add_name(shows, "KEY", settings->key, "the counter; one that is not there is 0");
   add_call(shows, settings->call, "key and value");
 }
 

@@ -79,7 +79,7 @@ void add_decide(Setup setup) {
                               "decide paid-first order-17 --mode available --ticket order-17",
                    .exit_codes = call_exit_codes("something else failed: the table is damaged") + mode_exit_codes()},
                   static_cast<int>(CoordExit::usage), [settings] { return decide(*settings); });
-  add_argument(app, "KEY", settings->key, "what is decided");
+  add_name(app, "KEY", settings->key, "what is decided");
   add_argument(app, "VALUE", settings->value, "what we propose");
   add_mode(app, settings->mode);
   add_call(app, settings->call, "who proposed it, when, and whether that was us");

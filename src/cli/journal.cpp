@@ -248,6 +248,17 @@ const std::string store_codes =
     "  69   the store cannot be reached\n"
     "  64   the command line, a variable or the config file makes no sense\n";
 
+/// Of what asks no store.
+std::string alone_codes(const std::string& failed) {
+  return "  0    fine\n  69   others write to the journal for too long\n"
+         "  64   the command line, a variable or the config file makes no sense\n  1    " +
+         failed;
+}
+Result<int> coded(const Result<void>& result) {
+  if (!result) return complain_of(result.error());
+  return 0;
+}
+
 void add_store_and_patience(CLI::App& app, JournalSettings& settings) {
   add_journal_file(app, settings.journal);
   add_store(app, settings.store);
@@ -260,8 +271,8 @@ void add_ls(Setup setup) {
                               {.name = "ls",
                                .description = "tickets that are not over, and quotas",
                                .example = "journal ls --journal shop.journal",
-                               .exit_codes = "there is no journal, or it cannot be read"},
-                              [settings] { return list(*settings); });
+                               .exit_codes = alone_codes("there is no journal, or it cannot be read")},
+                              static_cast<int>(CoordExit::usage), [settings] { return coded(list(*settings)); });
   add_journal_file(app, settings->journal);
   add_switch(app, "--all", settings->all, "also what is over");
   add_switch(app, "--json", settings->json, "print a JSON array");
@@ -296,7 +307,7 @@ void add_quotas(Setup setup) {
        .example = "journal set-aside till-3 shirt=20 hat=5 --ttl 7d",
        .exit_codes = "  0    they are set aside\n" + store_codes + "  1    there are too few, or something failed"},
       usage, [settings] { return set_aside(*settings); });
-  add_argument(asides, "ID", settings->id, "names the quota");
+  add_name(asides, "ID", settings->id, "names the quota");
   add_arguments(asides, "SKU=COUNT", settings->basket, "what is set aside").required();
   add_duration(asides, "--ttl", settings->ttl, "they return by themselves after so long");
   add_store_and_patience(asides, *settings);
@@ -305,9 +316,9 @@ void add_quotas(Setup setup) {
                                {.name = "give-back",
                                 .description = "sell nothing more of a quota; 'reconcile' returns what is left",
                                 .example = "journal give-back till-3",
-                                .exit_codes = "there is no such quota"},
-                               [settings] { return give_back(*settings); });
-  add_argument(back, "ID", settings->id, "names the quota");
+                                .exit_codes = alone_codes("there is no such quota")},
+                               usage, [settings] { return coded(give_back(*settings)); });
+  add_name(back, "ID", settings->id, "names the quota");
   add_journal_file(back, settings->journal);
   add_store(back, settings->store);
 

@@ -47,7 +47,7 @@ Result<Basket> basket_from_words(const std::vector<std::string>& words) {
       return fail(Code::usage, word.substr(0, equals) + " is given more than once");
     }
   }
-  if (basket.size() > 99) return fail(Code::usage, "at most 99 SKUs fit into one reservation");
+  if (auto good = check_basket(basket); !good) return tl::unexpected<Error>(good.error());
   return basket;
 }
 

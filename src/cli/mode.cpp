@@ -21,7 +21,7 @@ void add_max_provisional(CLI::App& app, std::int64_t& target) {
 }
 
 void add_ticket(CLI::App& app, std::string& target, const std::string& description) {
-  add_text(app, "--ticket", "ID", target, description).envname("")->configurable(false);
+  add_name(app, "--ticket", target, description).envname("")->configurable(false);
 }
 
 void add_mode(CLI::App& app, ModeSettings& settings, const std::string& same_as) {

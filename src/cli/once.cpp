@@ -103,7 +103,7 @@ void add_once(Setup setup) {
                   "once invoice-17 --abandoned reconcile --reconcile ./was-it-charged.sh -- ./charge.sh order.json",
        .exit_codes = std::string(exit_codes)},
       static_cast<int>(CoordExit::usage), [settings] { return once(*settings); });
-  add_argument(app, "KEY", settings->key, "what is to happen once");
+  add_name(app, "KEY", settings->key, "what is to happen once");
   add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
       .required();
   add_text(

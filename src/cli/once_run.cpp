@@ -197,8 +197,16 @@ tl::expected<Running::Ran, OnceEnd> Running::run_words(const std::vector<std::st
 }
 
 OnceEnd Running::record(const OnceRecord& record) {
+  std::string content = to_content(record);
+  if (content.size() > OnceResult::most) {
+    give_back(true);
+    return end(How::too_large, "the command printed " + std::to_string(record.output.size()) +
+                                   " bytes, which as JSON writes them are " + std::to_string(content.size()) +
+                                   ", and at most " + std::to_string(OnceResult::most) +
+                                   " can be recorded: have it print where its output is");
+  }
   const auto taken = here_.coordinator().finish(
-      **told_->turn, {record.exit_code == 0, to_content(record), here_.session().wall()}, job_.retention);
+      **told_->turn, {record.exit_code == 0, std::move(content), here_.session().wall()}, job_.retention);
   if (!taken) {
     give_back(true);
     return end(taken.error().code == Code::unavailable ? How::lost : How::too_large, taken.error().detail);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "core/coord/names.hpp"
 #include "runtime/units.hpp"
 
 namespace holdfast::cli {
@@ -133,6 +134,20 @@ CLI::Option& add_store(CLI::App& app, std::string& target) {
 CLI::Option& add_argument(CLI::App& app, const std::string& name, std::string& target,
                           const std::string& description) {
   return *app.add_option(name, target, description)->type_name("")->required()->configurable(false);
+}
+
+CLI::Option& add_name(CLI::App& app, const std::string& name, std::string& target, const std::string& description) {
+  const bool is_option = name.starts_with('-');
+  const auto read = [&target](const std::string& text) -> Result<void> {
+    if (const auto good = coord::check_name("it", text); !good) {
+      return fail(Code::usage, good.error().detail.substr(0, good.error().detail.find_last_not_of('.') + 1));
+    }
+    target = text;
+    return {};
+  };
+  CLI::Option& option = add_parsed(app, name, is_option ? "ID" : "", description, target, read);
+  if (!is_option) option.envname("")->required()->configurable(false);
+  return option;
 }
 
 CLI::Option& add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target,

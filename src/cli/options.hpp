@@ -51,6 +51,9 @@ CLI::Option& add_argument(CLI::App& app, const std::string& name, std::string& t
 CLI::Option& add_arguments(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                            const std::string& description);
 
+/// A name that callers choose, as an argument or as an option: such as fits into the key of a row.
+CLI::Option& add_name(CLI::App& app, const std::string& name, std::string& target, const std::string& description);
+
 /// `--drain-timeout` → `HOLDFAST_DRAIN_TIMEOUT`.
 [[nodiscard]] std::string environment_name(std::string_view option);
 

@@ -270,7 +270,7 @@ void add_send(Setup setup, const SettingsPtr& settings) {
   add_argument(app, "GROUP", settings->group,
                "messages of one group are received in their order, one batch at a time");
   add_argument(app, "BODY", settings->body, "the message, in UTF-8; - reads it from standard input");
-  add_text(app, "--dedup-id", "ID", settings->dedup_id,
+  add_name(app, "--dedup-id", settings->dedup_id,
            "the same again with the same id within 10 minutes: nothing happens; another message: refused");
   add_duration(app, "--delay", settings->delay, "not given out earlier, nor what comes after it in its group");
   add_mode(app, settings->mode, "--dedup-id");

@@ -51,6 +51,8 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   command.environment = right_environment(settings.task, *held);
   command.inherit_input = true;
   const CommandEnd end = here.run_command(held, std::move(command), options, on_lost);
+  // It ran on, as asked for; that somebody else may have run it too is worth a word.
+  const bool ran_on = on_lost == coord::OnLost::ignore && !held->guard()->holds(here.session().instant());
   held->release({});
   // A further signal says not to wait for the store.
   (void)here.run_until([&] { return ended.has_value(); });
@@ -59,6 +61,7 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
     complain("the right to " + settings.task + " was lost: the command was ended");
     return static_cast<int>(CoordExit::lost);
   }
+  if (ran_on) complain("the right to " + settings.task + " had ended before the command did");
   return end.ending.exit.code;
 }
 
@@ -67,7 +70,6 @@ Result<int> run(const RunSettings& settings) {
   if (!options) return tl::unexpected<Error>(options.error());
   const auto on_lost = on_lost_from(settings.right.on_lost);
   if (!on_lost) return tl::unexpected<Error>(on_lost.error());
-  if (settings.task.empty()) return fail(Code::usage, "TASK has no value");
   return coordinate(settings.right.store, settings.right.store_patience,
                     [&](Coordination& here) { return run_task(here, settings, *options, *on_lost); });
 }
@@ -83,7 +85,7 @@ void add_run(Setup setup) {
                    .example = "run nightly-report --ttl 30s --wait 5m -- ./report.sh",
                    .exit_codes = std::string(exit_codes)},
                   static_cast<int>(CoordExit::usage), [settings] { return run(*settings); });
-  add_argument(app, "TASK", settings->task, "its name: whoever uses the same one on the same table takes turns");
+  add_name(app, "TASK", settings->task, "its name: whoever uses the same one on the same table takes turns");
   add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
       .required();
   add_right(app, settings->right, "whoever holds it");

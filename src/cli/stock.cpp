@@ -82,7 +82,6 @@ Result<int> show(const StockSettings& settings) {
 Result<int> reserve(const StockSettings& settings) {
   auto basket = basket_from_words(settings.items);
   if (!basket) return tl::unexpected<Error>(basket.error());
-  if (settings.id.empty()) return fail(Code::usage, "ID has no value");
   if (settings.mode == "available") {
     return fail(Code::usage,
                 "--mode: a reservation is never provisional, since nothing is promised twice: set goods aside while "
@@ -116,7 +115,7 @@ Result<int> reservation(const StockSettings& settings) {
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto there = here.carry_out<Reservation, ReadReservation>(settings.call.store_patience, settings.id);
     if (!there) return there.error();
-    return tell_reservation(settings, *there);
+    return tell_reservation(settings, as_of(*there, here.session().wall()));
   });
 }
 
@@ -148,7 +147,7 @@ void add_end(Setup setup, const SettingsPtr& settings, CommandText text,
              Result<int> (*action)(const StockSettings&)) {
   CLI::App& app =
       add_one(setup, std::move(text), "refused: it has ended in another way, or there is none", settings, action);
-  add_argument(app, "ID", settings->id, "the reservation");
+  add_name(app, "ID", settings->id, "the reservation");
   add_call(app, settings->call, "the reservation");
 }
 
@@ -166,9 +165,9 @@ void add_stock(Setup setup) {
                .description = "put goods in, or take them out; with --op, once however often it is repeated",
                .example = "stock add shirt 100 --op delivery-7\nstock add shirt -3 --op broken-2"},
               "refused: there are not so many; or something else failed", settings, add);
-  add_argument(adds, "SKU", settings->sku, "the article");
+  add_name(adds, "SKU", settings->sku, "the article");
   add_argument(adds, "COUNT", settings->count, "how many: a whole number, negative to take out");
-  add_text(adds, "--op", "ID", settings->op, "names this operation: repeated, it counts once");
+  add_name(adds, "--op", settings->op, "names this operation: repeated, it counts once");
   add_call(adds, settings->call, "how many are available");
 
   CLI::App& shows = add_one(setup,
@@ -176,7 +175,7 @@ void add_stock(Setup setup) {
                              .description = "how many are available: neither sold nor set aside",
                              .example = "stock show shirt"},
                             "something else failed", settings, show);
-  add_argument(shows, "SKU", settings->sku, "the article");
+  add_name(shows, "SKU", settings->sku, "the article");
   add_call(shows, settings->call, "how many are available");
 
   CLI::App& reserves =
@@ -185,7 +184,7 @@ void add_stock(Setup setup) {
                .description = "set goods aside, all or none, until they are confirmed, cancelled or expire",
                .example = "stock reserve order-17 shirt=2 hat=1 --ttl 15m"},
               "refused: of something there are too few; or something else failed", settings, reserve);
-  add_argument(reserves, "ID", settings->id, "names the reservation: repeated, it is made once");
+  add_name(reserves, "ID", settings->id, "names the reservation: repeated, it is made once");
   add_arguments(reserves, "SKU=COUNT", settings->items, "what, and how many").required();
   add_duration(reserves, "--ttl", settings->ttl, "goods that are not confirmed by then come back");
   add_duration(reserves, "--remember", settings->remember, "how long ID is known after that, at least");

@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 #include <memory>
 
+#include "cli/coordination.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/store_session.hpp"
@@ -66,13 +67,11 @@ boost::json::object json_of(const TaskView& view) {
   return object;
 }
 
-Result<void> list(const TaskSettings& settings) {
-  const auto session = StoreSession::open(settings.store, StoreSession::Create::never);
-  if (!session) return tl::unexpected<Error>(session.error());
-  const auto rows = (*session)->all(state::task);
+Result<void> list(StoreSession& session, const TaskSettings& settings) {
+  const auto rows = session.all(state::task);
   if (!rows) return tl::unexpected<Error>(rows.error());
   std::vector<TaskView> views;
-  for (const Row& row : *rows) views.push_back(view_of(row, (*session)->wall()));
+  for (const Row& row : *rows) views.push_back(view_of(row, session.wall()));
   std::ranges::sort(views, {}, [](const TaskView& view) { return std::pair(view.kind, view.name); });
   if (settings.json) {
     boost::json::array array;
@@ -86,13 +85,11 @@ Result<void> list(const TaskSettings& settings) {
   return print(table.render());
 }
 
-Result<void> show(const TaskSettings& settings) {
-  const auto session = StoreSession::open(settings.store, StoreSession::Create::never);
-  if (!session) return tl::unexpected<Error>(session.error());
-  const auto row = (*session)->get(key_of(settings));
+Result<void> show(StoreSession& session, const TaskSettings& settings) {
+  const auto row = session.get(key_of(settings));
   if (!row) return tl::unexpected<Error>(row.error());
   if (!*row) return fail(Code::not_found, "nothing is called '" + settings.task + "': see 'holdfast task ls'");
-  const TaskView view = view_of(**row, (*session)->wall());
+  const TaskView view = view_of(**row, session.wall());
   if (settings.json) return print(boost::json::serialize(json_of(view)) + "\n");
   std::string text = "name    " + one_line(view.name) + "\nkind    " + view.kind + "\nlease   " + view.lease +
                      "\nepoch   " + std::to_string(view.epoch) + "\nowner   " +
@@ -103,47 +100,54 @@ Result<void> show(const TaskSettings& settings) {
 
 /// Takes the lease away from whoever had it under this epoch, and no other: it is for a person who knows that nobody
 /// acts under it any more.
-Result<void> release(const TaskSettings& settings) {
-  const auto session = StoreSession::open(settings.store, StoreSession::Create::never);
-  if (!session) return tl::unexpected<Error>(session.error());
+Result<void> release(StoreSession& session, const TaskSettings& settings) {
   const Update update{key_of(settings),
                       {Change::remove(attribute::owner), Change::set(attribute::expires_at, std::int64_t{0})},
                       Condition::row_exists() && Condition::equals(attribute::epoch, settings.epoch) &&
                           !Condition::absent(attribute::owner)};
-  const auto written = (*session)->update(update);
+  const auto written = session.update(update);
   if (!written) return tl::unexpected<Error>(written.error());
   if (written->applied)
     return print("released " + settings.task + ", epoch " + std::to_string(settings.epoch) + "\n");
   if (!written->row)
     return fail(Code::not_found, "nothing is called '" + settings.task + "': see 'holdfast task ls'");
-  const TaskView view = view_of(*written->row, (*session)->wall());
+  const TaskView view = view_of(*written->row, session.wall());
   if (view.owner.empty()) return fail(Code::not_found, "nobody holds " + settings.task);
-  return fail(Code::unavailable, "the lease on " + settings.task + " has epoch " + std::to_string(view.epoch) +
-                                     " by now, and is " + view.owner + "'s: it was left alone");
+  return fail(Code::denied, "the lease on " + settings.task + " has epoch " + std::to_string(view.epoch) +
+                                " by now, and is " + view.owner + "'s: it was left alone");
+}
+
+CLI::App& add_one(Setup setup, CommandText text, const std::string& failed,
+                  const std::shared_ptr<TaskSettings>& settings,
+                  Result<void> (*action)(StoreSession&, const TaskSettings&)) {
+  text.exit_codes = call_exit_codes(failed);
+  return add_command(setup, text, static_cast<int>(CoordExit::usage), [settings, action] {
+    return coordinate(
+        settings->store, StoreSession::usual_patience,
+        [&](Coordination& here) { return action(here.session(), *settings).map([] { return 0; }); },
+        StoreSession::Create::never);
+  });
 }
 
 void add_ls(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
-  CLI::App& app =
-      add_command(setup,
-                  {.name = "ls",
-                   .description = "what is held, or was and can be taken; results of 'once' are not listed",
-                   .example = "task ls",
-                   .exit_codes = "the table is not to be had"},
-                  [settings] { return list(*settings); });
+  CLI::App& app = add_one(setup,
+                          {.name = "ls",
+                           .description = "what is held, or was and can be taken; results of 'once' are not listed",
+                           .example = "task ls"},
+                          "something else failed", settings, list);
   add_store(app, settings->store);
   add_switch(app, "--json", settings->json, "print a JSON array");
 }
 
 void add_show(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
-  CLI::App& app = add_command(setup,
-                              {.name = "show",
-                               .description = "all about one task",
-                               .example = "task show nightly-report\ntask show invoice-17 --once",
-                               .exit_codes = "there is no such task, or the table is not to be had"},
-                              [settings] { return show(*settings); });
-  add_argument(app, "TASK", settings->task, "its name");
+  CLI::App& app = add_one(setup,
+                          {.name = "show",
+                           .description = "all about one task",
+                           .example = "task show nightly-report\ntask show invoice-17 --once"},
+                          "there is no such task; or something else failed", settings, show);
+  add_name(app, "TASK", settings->task, "its name");
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
   add_store(app, settings->store);
   add_switch(app, "--json", settings->json, "print a JSON object");
@@ -152,13 +156,12 @@ void add_show(Setup setup) {
 void add_release(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
   CLI::App& app =
-      add_command(setup,
-                  {.name = "release",
-                   .description = "take a lease away from who had it under this epoch; its holder is not asked",
-                   .example = "task release invoice-17 --once --epoch 1",
-                   .exit_codes = "nobody held it under this epoch, or the table is not to be had"},
-                  [settings] { return release(*settings); });
-  add_argument(app, "TASK", settings->task, "its name");
+      add_one(setup,
+              {.name = "release",
+               .description = "take a lease away from who had it under this epoch; its holder is not asked",
+               .example = "task release invoice-17 --once --epoch 1"},
+              "nobody held it under this epoch; or something else failed", settings, release);
+  add_name(app, "TASK", settings->task, "its name");
   add_number(app, "--epoch", settings->epoch, 1, INT64_MAX, "the epoch that 'holdfast task show' tells").required();
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
   add_store(app, settings->store);

@@ -51,8 +51,15 @@ Ended<Provisional> append(Journal& journal, Intent draft, std::string why, const
 
 Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::string why,
                           const AvailableOptions& options, Now now, Random& random) {
-  return append(journal, draft_of(std::move(wish), std::move(ticket), options, now, random), std::move(why), options,
-                now);
+  const bool is_new = ticket.empty();
+  Intent draft = draft_of(std::move(wish), std::move(ticket), options, now, random);
+  // As in Available::submit(): an earlier try under this ticket may have reached the store. No sale ever does.
+  if (!is_new && !std::holds_alternative<DrawWish>(draft.wish)) {
+    const auto waits = journal.has_unsettled(subject_of(draft.wish));
+    if (!waits) return tl::unexpected(Failure{Failure::Kind::unavailable, waits.error()});
+    if (!std::holds_alternative<DecideWish>(draft.wish) || !*waits) begin(draft, draft.accepted_at);
+  }
+  return append(journal, std::move(draft), std::move(why), options, now);
 }
 
 Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket, const AvailableOptions& options, Now now,

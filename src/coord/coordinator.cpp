@@ -13,6 +13,10 @@ bool same_terms(const LeaseTerms& left, const LeaseTerms& right) {
          left.skew == right.skew;
 }
 
+Failure not_wanted() {
+  return {Failure::Kind::busy, Error(Code::unavailable, "Nobody waits for it any more.")};
+}
+
 }  // namespace
 
 struct Coordinator::Acquiring {
@@ -103,6 +107,9 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
   runner_.run(std::move(procedure), [this, what, looked] {
     const Ended<Candidate>& candidate = *looked->result();
     if (!candidate) return what->events.acquired(tl::unexpected(candidate.error()));
+    if (what->events.is_wanted && !what->events.is_wanted()) {
+      return what->events.acquired(tl::unexpected(not_wanted()));
+    }
     Claim asked;
     asked.options = what->options;
     asked.won = [what](std::shared_ptr<Held> held) { what->events.acquired(std::move(held)); };
@@ -171,18 +178,19 @@ struct Coordinator::Receiving {
   Poison poison;
   Instant deadline;
   BatchHandler handler;
+  std::function<bool()> is_wanted;
 };
 
 void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience,
-                          BatchHandler handler) {
+                          BatchHandler handler, std::function<bool()> is_wanted) {
   options.wait_until = loop_.instant() + wait;
   const Instant deadline = options.wait_until + patience;
-  receive(
-      std::make_shared<Receiving>(Receiving{std::move(options), std::move(poison), deadline, std::move(handler)}));
+  receive(std::make_shared<Receiving>(
+      Receiving{std::move(options), std::move(poison), deadline, std::move(handler), std::move(is_wanted)}));
 }
 
 void Coordinator::receive(const std::shared_ptr<Receiving>& what) {
-  run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random()),
+  run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random(), what->is_wanted),
       [this, what](const Ended<std::optional<Batch>>& received) {
         if (!received || !*received || !(*received)->is_poison) return what->handler(received);
         put_away(what, (*received)->receipt);
@@ -195,6 +203,8 @@ void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt
     if (!settled && settled.error().kind != Failure::Kind::refused) {
       return what->handler(tl::unexpected(settled.error()));
     }
+    // However much poison there is, the caller is answered; what is left is dealt with by the next one.
+    if (loop_.instant() >= what->deadline) return what->handler(std::optional<Batch>());
     receive(what);
   };
   if (!what->poison.parks) {
@@ -202,8 +212,8 @@ void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt
   }
   Settlement parking;
   parking.kind = Settlement::Kind::park;
-  parking.reason = "its first message was received more than " +
-                   std::to_string(what->options.receives_most.value_or(0)) + " times";
+  parking.reason =
+      "its first message was given out " + std::to_string(what->options.receives_most.value_or(0)) + " times in vain";
   run(std::make_unique<Settle>(receipt, parking, what->deadline, loop_.random()), go_on);
 }
 
@@ -231,6 +241,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     if (const auto* hold = std::get_if<OnceHeld>(&*found)) turn.hold = *hold;
     const auto* free = std::get_if<OnceFree>(&*found);
     if (free == nullptr) return what->events.turn(std::move(turn));
+    if (what->events.is_wanted && !what->events.is_wanted()) return what->events.turn(tl::unexpected(not_wanted()));
     turn.was_abandoned = free->was_abandoned;
     turn.result = what->result;
     Claim asked;
@@ -257,7 +268,8 @@ Result<void> Coordinator::finish(const Turn& turn, OnceResult result, Duration r
                                  " fit into a row. Keep it elsewhere and record where it is.");
   }
   if (!turn.held->guard()->holds(loop_.instant())) {
-    return fail(Code::unavailable, "The lease on " + turn.held->key() + " was lost before the result was recorded.");
+    return fail(Code::unavailable, "The lease on " + std::string(name_in(turn.held->key())) +
+                                       " was lost before the result was recorded.");
   }
   *turn.result = result;
   turn.held->release(LookOnce::result_changes(result, retention, loop_.wall()));

@@ -73,6 +73,8 @@ struct TaskEvents {
   std::function<void(LossReason)> lost;
   /// After `acquired` with a lease: how it ended. Once.
   std::function<void(HoldEnd, const Error&)> ended;
+  /// Asked before each claim: false, and it is not made, since nobody waits for it (Failure::Kind::busy).
+  std::function<bool()> is_wanted = {};
 };
 
 /// The primitives of ephemeral coordinators, asynchronously, on one store: the shell around the rules in core/coord.
@@ -110,7 +112,9 @@ class Coordinator {
   };
   using BatchHandler = std::function<void(Ended<std::optional<Batch>>)>;
   /// Times in `options` are filled in. What is poison is dealt with, and the next is looked for.
-  void receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience, BatchHandler handler);
+  /// Nothing is claimed any more once `is_wanted` says false.
+  void receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience, BatchHandler handler,
+               std::function<bool()> is_wanted = {});
 
   /// What a caller of once() is to do, or what there is.
   struct Turn {
@@ -125,6 +129,7 @@ class Coordinator {
     std::function<void(LossReason)> lost;
     /// After a turn with a lease: whether the result given to finish() stands in the row. Nothing: none was given.
     std::function<void(Ended<std::optional<OnceResult>>)> finished;
+    std::function<bool()> is_wanted = {};  ///< as of TaskEvents
   };
   /// The times in `options` are filled in from the task's.
   void once(OnceOptions options, TaskOptions task, OnceEvents events);

@@ -67,6 +67,12 @@ void GuardedChild::watch() {
   timer_ = loop_.call_at(end.kill_at, [this] { watch(); });
 }
 
+void GuardedChild::go_on() {
+  // Before its next effect (S7): a stopped process is killed without doing anything more.
+  if (on_lost_ != OnLost::ignore && !guard_->holds(loop_.instant())) return lost();
+  child_.kill(SIGCONT);
+}
+
 void GuardedChild::lost() {
   if (on_lost_ == OnLost::ignore) return;
   was_lost_ = true;

@@ -45,6 +45,8 @@ class GuardedChild {
   void signal(int number) { child_.kill(number); }
   /// Whatever becomes of the lease: told to end `notice` before that, killed then.
   void end_by(Instant when, Duration notice);
+  /// After all have been stopped (SIGTSTP): the command goes on, if its lease is still held.
+  void go_on();
   /// The lease is lost: no need to wait for its belief's end.
   void lost();
 

@@ -123,6 +123,8 @@ struct Journal::Impl {
   [[nodiscard]] Sql<std::vector<Quota>> read_quotas() const;
   [[nodiscard]] Sql<void> write(const Quota& quota) const;
   [[nodiscard]] Sql<bool> change_quota(const std::string& id, const std::function<bool(Quota&)>& change);
+  /// Whether some quota would do, if tickets did not have to be settled before its end.
+  [[nodiscard]] Sql<bool> has_enough(const Intent& draft, WallTime now) const;
   /// The intent with its quota, from which it is taken; nothing: none has as much.
   [[nodiscard]] Sql<std::optional<Intent>> take_from_quota(Intent draft, const Limits& limits, WallTime now) const;
 };
@@ -370,6 +372,13 @@ Sql<std::optional<Intent>> Journal::Impl::take_from_quota(Intent draft, const Li
   return draft;
 }
 
+Sql<bool> Journal::Impl::has_enough(const Intent& draft, WallTime now) const {
+  const auto all = read_quotas();
+  if (!all) return tl::unexpected(all.error());
+  const Basket& basket = std::get<DrawWish>(draft.wish).basket;
+  return std::ranges::any_of(*all, [&](const Quota& each) { return may_draw(each, basket, now, Duration::zero()); });
+}
+
 // ---- The journal ----
 
 namespace {
@@ -449,7 +458,15 @@ Ended<Journal::Appended> Journal::append(Intent draft, const Limits& limits, Wal
     }
     auto chosen = impl_->take_from_quota(draft, limits, now);
     if (!chosen) return tl::unexpected(std::move(chosen.error()));
-    if (!*chosen) return say_no(Kind::refused, Code::exhausted, "no quota has as much left for long enough");
+    if (!*chosen) {
+      auto left = impl_->has_enough(draft, now);
+      if (!left) return tl::unexpected(std::move(left.error()));
+      return say_no(
+          Kind::refused, Code::exhausted,
+          *left ? "what has as much left ends before a ticket would be too old (max_age): sell with a shorter "
+                  "one, or set goods aside for longer"
+                : "no quota has as much left");
+    }
     auto written = impl_->insert(**std::move(chosen));
     if (!written) return tl::unexpected(std::move(written.error()));
     return Appended{*std::move(written), false};

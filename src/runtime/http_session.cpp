@@ -95,6 +95,13 @@ std::string origin_form(std::string_view target, std::string_view method) {
   return "";
 }
 
+/// Of a target with a scheme; it counts for more than Host (RFC 9112).
+std::optional<std::string> authority_in(std::string_view target) {
+  const std::size_t scheme = target.starts_with('/') ? std::string_view::npos : target.find("://");
+  if (scheme == std::string_view::npos) return std::nullopt;
+  return std::string(target.substr(scheme + 3, target.find_first_of("/?", scheme + 3) - scheme - 3));
+}
+
 std::string head_of(const HttpAnswer& answer, bool keeps, bool is_old, WallTime now) {
   const std::string_view reason =
       view(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(answer.status))));
@@ -235,8 +242,11 @@ void HttpSession::got_head(ErrorCode error) {
   request.target = origin_form(view(message.target()), request.method);
   if (request.target.empty()) return refuse(400, "The request's target is no path.");
   // Now, and not when the body is there: what its trailers say is not among the headers.
+  const auto authority = authority_in(view(message.target()));
   for (const auto& field : message) {
-    request.headers.push_back({std::string(view(field.name_string())), std::string(view(field.value()))});
+    const bool is_host = authority && field.name() == http::field::host;
+    request.headers.push_back(
+        {std::string(view(field.name_string())), is_host ? *authority : std::string(view(field.value()))});
   }
   keeps_ = parser_->keep_alive() && !host_->is_draining();
   take_request(std::move(request));

@@ -47,6 +47,8 @@ tl::unexpected<Error> failed(const ListenAddress& address, int error) {
     return fail(Code::denied, where + (address.is_unix() ? "this user may not write to its folder"
                                                          : "choose a port from 1024 on, or 0 for one that is free"));
   }
+  if (error == ENOTSOCK)
+    return fail(Code::usage, where + "that file is no socket: choose another path, or move it away");
   if (error == ENOENT) return fail(Code::not_found, where + "there is no such folder");
   return fail(Code::unavailable, where + std::strerror(error) + ": choose an address of this machine");
 }
@@ -63,7 +65,8 @@ bool is_listened_on(const sockaddr_un& name) {
 int remove_stale(const sockaddr_un& name) {
   struct stat found {};
   if (::lstat(name.sun_path, &found) != 0) return errno == ENOENT ? 0 : errno;
-  if (!S_ISSOCK(found.st_mode) || is_listened_on(name)) return EADDRINUSE;
+  if (!S_ISSOCK(found.st_mode)) return ENOTSOCK;
+  if (is_listened_on(name)) return EADDRINUSE;
   return ::unlink(name.sun_path) == 0 ? 0 : errno;
 }
 

@@ -33,7 +33,7 @@ Result<std::string> resolve_secret(std::string_view setting) {
   if (setting.starts_with(env_prefix)) {
     const std::string name(setting.substr(env_prefix.size()));
     std::optional<std::string> value = environment(name);
-    if (!value) return fail(Code::not_found, "the environment variable " + name + " is not set in this worker");
+    if (!value) return fail(Code::not_found, "the environment variable " + name + " is not set");
     return *std::move(value);
   }
   if (setting.starts_with(file_prefix)) return read_secret_file(std::string(setting.substr(file_prefix.size())));

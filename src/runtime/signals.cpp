@@ -36,6 +36,10 @@ Signals::~Signals() {
   impl_->set.clear();
 }
 
+void stop_this_process() {
+  std::raise(SIGSTOP);
+}
+
 void ignore_broken_pipes() {
   std::signal(SIGPIPE, SIG_IGN);
 }

@@ -25,6 +25,9 @@ class Signals {
   std::shared_ptr<Impl> impl_;
 };
 
+/// Stops this process as SIGSTOP does; returns when it goes on.
+void stop_this_process();
+
 /// Makes a write into a closed pipe or socket an error of that write instead of the end of the process.
 void ignore_broken_pipes();
 /// Ends the process as such a write would have ended it.

@@ -1,6 +1,5 @@
 #include "serve/receiving.hpp"
 
-#include <algorithm>
 #include <boost/json/array.hpp>
 #include <memory>
 #include <utility>
@@ -9,14 +8,10 @@ namespace holdfast::serve {
 
 namespace {
 
-/// Somebody who waits for messages. Poison on the way is dealt with as he has said, and the wait goes on.
+/// Somebody who waits for messages: he may hang up, or the server may stop, while they are on their way.
 class Receiving : public std::enable_shared_from_this<Receiving> {
  public:
-  Receiving(Desk& desk, CallPtr call)
-      : desk_(desk),
-        call_(std::move(call)),
-        until_(desk.loop.instant() + call_->body().duration("wait")),
-        stops_(desk.stops()) {}
+  Receiving(Desk& desk, CallPtr call) : desk_(desk), call_(std::move(call)), stops_(desk.stops()) {}
 
   void begin() {
     waiting_ = desk_.waiting.add(call_);
@@ -35,45 +30,30 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     options.visibility = body.duration("visibility");
     options.skew = body.duration("skew");
     if (body.has("receives_most")) options.receives_most = body.integer("receives_most");
-    options.wait_until = until_;
-    const Instant deadline = std::max(until_, desk_.loop.instant()) + desk_.patience;
-    run(desk_,
-        std::make_unique<Receive>(std::move(options), desk_.coordinator.owner(), deadline, desk_.loop.random()),
-        [self = shared_from_this()](const Ended<std::optional<Batch>>& result) { self->got(result); });
+    coord::Coordinator::Poison poison;
+    poison.parks = !body.has("dead_letter_queue");
+    if (!poison.parks) poison.dead_letter = body.text("dead_letter_queue");
+    const auto self = shared_from_this();
+    desk_.coordinator.receive(
+        std::move(options), std::move(poison), body.duration("wait"), desk_.patience,
+        [self](const Ended<std::optional<Batch>>& result) { self->got(result); },
+        [self] { return !self->hung_up_ && !self->desk_.is_draining; });
   }
 
   void got(const Ended<std::optional<Batch>>& result) {
-    if (!result) return fail(result.error());
-    if (!*result) return is_waited_for() ? call_->answer(200, {{"batch", nullptr}}) : void();
-    if ((*result)->is_poison) return deal_with_poison((*result)->receipt);
     const bool is_waited = is_waited_for();
+    const bool is_here = result && *result;
     // A claim that was under way while the machine stood still may have run out since (S7).
-    if (is_waited && !hung_up_ && desk_.stops() == stops_) return hand_over(**result);
-    give_back(desk_, (*result)->receipt);
-    if (is_waited)
-      call_->fail(
-          Problem{410, "lost", "The caller had hung up, or this machine stood still: the batch was given back.", {}});
-  }
-
-  void deal_with_poison(const Receipt& receipt) {
-    const Input& body = call_->body();
-    const auto go_on = [self = shared_from_this()](const Ended<Settled>& settled) {
-      if (!settled && settled.error().kind != Failure::Kind::refused) return self->fail(settled.error());
-      // However much poison there is, the caller is answered; what is left is dealt with by the next one.
-      if (self->desk_.loop.instant() >= self->until_ + self->desk_.patience) return self->got(std::optional<Batch>());
-      self->look();  // refused: its lease ran out meanwhile
-    };
-    if (body.has("dead_letter_queue")) {
-      return run(
-          desk_,
-          std::make_unique<MoveAway>(receipt, body.text("dead_letter_queue"), desk_.deadline(), desk_.loop.random()),
-          go_on);
+    const bool is_late = is_here && desk_.stops() != stops_;
+    if (is_here && (!is_waited || hung_up_ || is_late)) give_back(desk_, (*result)->receipt);
+    if (!is_waited) return;
+    if (hung_up_ || is_late) {
+      return call_->fail(
+          Problem{410, "lost", "The caller had hung up, or this machine stood still: it was given nothing.", {}});
     }
-    Settlement settlement;
-    settlement.kind = Settlement::Kind::park;
-    settlement.reason = "given out " + std::to_string(body.integer("receives_most")) + " times in vain";
-    run(desk_, std::make_unique<Settle>(receipt, std::move(settlement), desk_.deadline(), desk_.loop.random()),
-        go_on);
+    if (!result) return call_->fail(result.error());
+    if (!is_here) return call_->answer(200, {{"batch", nullptr}});
+    hand_over(**result);
   }
 
   void hand_over(const Batch& batch) {
@@ -97,14 +77,10 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     });
   }
 
-  void fail(const Failure& failure) {
-    if (is_waited_for()) call_->fail(failure);
-  }
   [[nodiscard]] bool is_waited_for() { return desk_.waiting.remove(waiting_); }
 
   Desk& desk_;
   const CallPtr call_;
-  const Instant until_;
   const std::uint64_t stops_;
   Waiting::Id waiting_ = 0;
   bool hung_up_ = false;

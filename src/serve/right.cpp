@@ -170,7 +170,10 @@ void Asking::answer(int status, const boost::json::object& body) {
 
 void Asking::fail(const Failure& failure) {
   desk_.guards.forget(guard_);
-  if (is_waited_for()) call_->fail(failure);
+  if (!is_waited_for()) return;
+  // Who has closed only his half is there to hear that it is not his.
+  if (hung_up_) return call_->fail(gone(*guard_));
+  call_->fail(failure);
 }
 
 }  // namespace holdfast::serve

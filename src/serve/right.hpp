@@ -27,6 +27,8 @@ class Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] static std::shared_ptr<Asking> begin(Desk& desk, const CallPtr& call, const char* kind,
                                                      std::string name);
   [[nodiscard]] const GuardPtr& guard() const { return guard_; }
+  /// He has neither hung up nor been answered.
+  [[nodiscard]] bool is_wanted() const { return !hung_up_; }
 
   /// It is here: handed over with `status`, or given back where nobody wants it any more.
   void got(std::shared_ptr<coord::Held> held, Duration hold_for, int status, boost::json::object body);

@@ -132,19 +132,20 @@ boost::json::object reservation_json(const Reservation& reservation) {
 }
 
 Schema reservation_schema() {
-  return {"Reservation",
-          "goods that are set aside, or were",
-          {{.name = "id", .about = "its name", .is_required = true},
-           {.name = "state",
-            .about = "held: until it expires; confirmed: gone for good; cancelled, expired: back",
-            .is_required = true,
-            .words = {"held", "confirmed", "cancelled", "expired"}},
-           {.name = "items", .type = Type::counts, .about = "how many of what, by SKU", .is_required = true},
-           {.name = "expires_at_ms",
-            .type = Type::integer,
-            .about = "when the goods come back unless it is confirmed, in milliseconds since 1970",
-            .is_required = true},
-           {.name = "was_repeat", .type = Type::boolean, .about = "this had been done before", .is_required = true}}};
+  return {
+      "Reservation",
+      "goods that are set aside, or were",
+      {{.name = "id", .about = "its name", .is_required = true},
+       {.name = "state",
+        .about = "held: until it expires; confirmed: gone for good; cancelled: back; expired: back, or about to be",
+        .is_required = true,
+        .words = {"held", "confirmed", "cancelled", "expired"}},
+       {.name = "items", .type = Type::counts, .about = "how many of what, by SKU", .is_required = true},
+       {.name = "expires_at_ms",
+        .type = Type::integer,
+        .about = "when the goods come back unless it is confirmed, in milliseconds since 1970",
+        .is_required = true},
+       {.name = "was_repeat", .type = Type::boolean, .about = "this had been done before", .is_required = true}}};
 }
 
 void reserve(Desk& desk, const CallPtr& call) {
@@ -173,8 +174,9 @@ void with_reservation(Desk& desk, const CallPtr& call, Then then) {
 }
 
 void show_reservation(Desk& desk, const CallPtr& call) {
-  with_reservation(desk, call,
-                   [call](const Reservation& reservation) { call->answer(200, reservation_json(reservation)); });
+  with_reservation(desk, call, [&desk, call](const Reservation& reservation) {
+    call->answer(200, reservation_json(as_of(reservation, desk.loop.wall())));
+  });
 }
 
 void end(Desk& desk, const CallPtr& call, Reservation::State into) {

@@ -77,6 +77,7 @@ void begin(Desk& desk, const CallPtr& call) {
   };
   events.lost = [&desk, guard = asking->guard()](LossReason reason) { desk.guards.lost(guard, reason); };
   events.finished = [&desk, guard = asking->guard()](const auto& how) { desk.guards.finished(guard, how); };
+  events.is_wanted = [asking] { return asking->is_wanted(); };
   desk.coordinator.once(std::move(what), right->options, std::move(events));
 }
 

@@ -21,6 +21,7 @@ void acquire(Desk& desk, const CallPtr& call) {
   events.ended = [&desk, guard = asking->guard()](coord::HoldEnd how, const Error&) {
     desk.guards.ended(guard, how);
   };
+  events.is_wanted = [asking] { return asking->is_wanted(); };
   desk.coordinator.acquire(call->path("task"), right->options, std::move(events));
 }
 

@@ -91,6 +91,14 @@ TEST_F(CoordMode, while_the_store_is_away_they_are_accepted_and_cannot_be_taken_
   EXPECT_THAT(out({"queue", "peek", "q", "g"}), HasSubstr("hello"));
 }
 
+TEST_F(CoordMode, what_had_reached_the_store_before_is_confirmed_however_late_it_is_settled) {
+  EXPECT_EQ(out(available({"counter", "add", "c", "1"}, "a")), "1\n");
+  take_away();  // and its caller asks again
+  expect_provisional(available({"counter", "add", "c", "1", "--max-age", "1ms"}, "a"), "a");
+  bring_back();
+  EXPECT_EQ(program.run({"journal", "reconcile"}).out, "1 confirmed, 0 rejected, 0 compensated, 0 left\n");
+}
+
 TEST_F(CoordMode, what_is_accepted_has_its_bounds) {
   take_away();
   expect_provisional(available({"counter", "add", "c", "1", "--max-age", "1ms"}, "a"), "a");

@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "support/eventually.hpp"
@@ -38,6 +39,11 @@ class CoordRun : public testing::Test {
   [[nodiscard]] bool appears(const std::string& name) {
     return eventually([&] { return std::filesystem::exists(program.file(name)); });
   }
+  static bool is_stopped(runtime::Child& child) {
+    std::ifstream file("/proc/" + std::to_string(child.pid()) + "/stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    return stat.find(") T ") != std::string::npos;
+  }
   boost::json::object task() {
     return boost::json::parse(program.run({"task", "show", "t", "--json"}).out).as_object();
   }
@@ -68,7 +74,7 @@ TEST_F(CoordRun, standard_input_and_the_right_are_handed_on) {
 TEST_F(CoordRun, f28_busy_is_told_apart_from_failed) {
   auto holder = start("touch held; sleep 100");
   ASSERT_TRUE(appears("held"));
-  expect_one_line(program.run({"run", "t", "--", "true"}), 75, "TASK#t is held by ");
+  expect_one_line(program.run({"run", "t", "--", "true"}), 75, "holdfast: t is held by ");
   EXPECT_EQ(program.run({"run", "t", "--no-wait", "--busy-exit", "9", "--", "true"}).code, 9);
   EXPECT_EQ(program.run({"run", "other", "--", "false"}).code, 1);
   holder.kill(SIGTERM);
@@ -130,6 +136,38 @@ TEST_F(CoordRun, a_command_whose_store_goes_away_is_told_to_end_before_the_lease
   EXPECT_TRUE(std::filesystem::exists(program.file("told"))) << "SIGTERM comes first";
 }
 
+TEST_F(CoordRun, f26_who_is_stopped_stops_the_command_and_goes_on_with_it) {
+  auto holder = start("touch held; while true; do echo x >>beats; sleep 0.05; done", {"--ttl", "60s"});
+  ASSERT_TRUE(appears("beats"));
+  holder.kill(SIGTSTP);
+  ASSERT_TRUE(eventually([&] { return is_stopped(holder); }));
+  const auto count = program.read("beats").size();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(program.read("beats").size(), count);
+  holder.kill(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return program.read("beats").size() > count + 4; }));
+  holder.kill(SIGTERM);
+  EXPECT_EQ(holder.wait(30s), (runtime::Exit{128 + SIGTERM, 0}));
+}
+
+TEST_F(CoordRun, f26_who_was_stopped_for_too_long_does_nothing_more) {
+  auto holder = start("touch held; while true; do echo x >>beats; sleep 0.05; done", {"--ttl", "1s"});
+  ASSERT_TRUE(appears("beats"));
+  holder.kill(SIGTSTP);
+  ASSERT_TRUE(eventually([&] { return is_stopped(holder); }));
+  EXPECT_EQ(program.run({"run", "t", "--wait", "60s", "--", "cp", "beats", "then"}).code, 0);
+  holder.kill(SIGCONT);
+  EXPECT_EQ(holder.wait(30s), (runtime::Exit{76, 0}));
+  EXPECT_EQ(program.read("beats"), program.read("then")) << "not one more since another had the right";
+}
+
+TEST_F(CoordRun, a_command_that_ran_on_without_its_right_is_told_of) {
+  const auto ended =
+      program.run({"run", "t", "--ttl", "200ms", "--no-renew", "--on-lost", "ignore", "--", "sleep", "0.5"});
+  expect_one_line(ended, 0, "had ended before the command did");
+  EXPECT_EQ(program.run({"run", "u", "--on-lost", "ignore", "--", "true"}).err, "");
+}
+
 TEST_F(CoordRun, without_renewal_the_command_has_its_time_and_no_longer) {
   const auto ended = program.run({"run", "t", "--ttl", "1s", "--no-renew", "--", "sleep", "100"});
   EXPECT_EQ(ended.code, 76);
@@ -143,6 +181,9 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"run", "t", "--on-lost", "pray", "--", "true"}), 64, "pray");
   expect_one_line(program.run({"run", "t", "--wait", "1s", "--no-wait", "--", "true"}), 64, "--no-wait");
   expect_one_line(program.run({"run", "t", "--store", "postgres:x", "--", "true"}), 64, "postgres");
+  expect_one_line(program.run({"run", "t", "--store", "sqlite:/nowhere/x.db", "--", "true"}), 69, "/nowhere");
+  expect_one_line(program.run({"task", "ls", "--store", "sqlite:/nowhere/x.db"}), 69, "/nowhere");
+  expect_one_line(program.run({"task", "show", "t", "--colour"}), 64, "--colour");
 }
 
 TEST_F(CoordRun, a_command_that_is_not_there_is_told_and_the_task_is_free_again) {
@@ -314,6 +355,8 @@ TEST_F(CoordRun, a_closed_standard_stream_costs_nothing) {
 TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
   const auto ended = program.run({"once", "k", "--", "/bin/sh", "-c", "echo ran >>runs; head -c 400000 /dev/zero"});
   expect_one_line(ended, 1, "350000");
+  expect_one_line(program.run({"once", "j", "--", "/bin/sh", "-c", "yes '\"' | head -c 200000"}), 1,
+                  "200000 bytes, which as JSON writes them are 400");
   EXPECT_EQ(program.run({"once", "k", "--", "echo", "small"}).out, "small\n");
 }
 

@@ -159,6 +159,8 @@ TEST_F(HttpServerTest, a_target_with_a_host_in_it_is_its_path) {
   open();
   EXPECT_THAT(say("GET http://h:1/a?b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), EndsWith("GET /a?b []"));
   EXPECT_THAT(say("GET http://h HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), EndsWith("GET / []"));
+  say("GET http://there:1/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(*seen.back().header("host"), "there:1") << "which counts for more than the header";
 }
 
 TEST_F(HttpServerTest, who_closes_his_half_is_still_answered) {

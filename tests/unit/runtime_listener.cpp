@@ -80,7 +80,9 @@ TEST(Listener, replaces_a_file_that_was_left_behind_and_no_other) {
   first->close();
   EXPECT_TRUE(std::filesystem::exists(path)) << "it is the second one's by now";
   std::ofstream(folder.file("text")) << "precious";
-  EXPECT_FALSE(Listener::open(unix_at(folder.file("text"))));
+  const auto no_socket = Listener::open(unix_at(folder.file("text")));
+  ASSERT_FALSE(no_socket);
+  EXPECT_THAT(no_socket.error().detail, HasSubstr("is no socket"));
   EXPECT_TRUE(std::filesystem::exists(folder.file("text")));
   EXPECT_FALSE(Listener::open(unix_at(folder.file("none/s"))));
 }

@@ -80,6 +80,7 @@ TEST_F(ServiceTest, who_hangs_up_while_waiting_does_not_get_it) {
   waiting.hang_up();
   ASSERT_TRUE(until([&] { return waiting.is_answered(); }));
   EXPECT_EQ(waiting.status(), 410);
+  EXPECT_TRUE(two.store.updates.empty()) << "nor does he take it for a moment";
   EXPECT_TRUE(is_free(one, "t", "1s"));
 }
 
@@ -286,6 +287,7 @@ TEST_F(ServiceTest, who_hangs_up_while_waiting_for_messages_keeps_nobody_from_th
   post(two, "/v1/queues/q/send", R"({"group":"g","body":"x"})");
   ASSERT_TRUE(until([&] { return waiting.is_answered(); }));
   EXPECT_EQ(waiting.status(), 410);
+  EXPECT_TRUE(one.store.updates.empty()) << "nor are they leased for a moment";
   EXPECT_TRUE(post(two, "/v1/queues/q/receive", R"({"wait":"1m"})").json().at("batch").is_object());
 }
 

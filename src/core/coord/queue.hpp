@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,7 +64,9 @@ struct ReceiveOptions {
 /// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none.
 class Receive final : public Procedure {
  public:
-  Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random);
+  /// `is_wanted`: asked before each look and each claim; false ends it, with nothing.
+  Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random,
+          std::function<bool()> is_wanted = {});
 
   [[nodiscard]] std::optional<Ask> next(Now now) override;
   void on(Answer answer, Now now) override;
@@ -93,6 +96,7 @@ class Receive final : public Procedure {
   void end(Ended<std::optional<Batch>> result);
 
   const ReceiveOptions options_;
+  const std::function<bool()> is_wanted_;
   const WorkerId owner_;
   Random& random_;
   const Attempt attempt_;

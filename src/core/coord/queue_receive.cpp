@@ -23,8 +23,10 @@ Instant believed_until(Instant sent, Duration visibility) {
   return sent + visibility - visibility / 10;
 }
 
-Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random)
+Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random,
+                 std::function<bool()> is_wanted)
     : options_(std::move(options)),
+      is_wanted_(std::move(is_wanted)),
       owner_(std::move(owner)),
       random_(random),
       attempt_(random.attempt()),
@@ -47,6 +49,10 @@ std::optional<Ask> Receive::next(Now now) {
     return Pause{std::min(until, deadline()), rest_until_.has_value()};
   }
   rest_until_.reset();
+  if ((step_ == Step::look || step_ == Step::claim) && is_wanted_ && !is_wanted_()) {
+    end(std::optional<Batch>());
+    return std::nullopt;
+  }
   switch (step_) {
     case Step::look: {
       QueryDue query;

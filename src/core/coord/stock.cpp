@@ -56,6 +56,13 @@ Failure unheard_of(const std::string& id) {
 
 }  // namespace
 
+Reservation as_of(Reservation reservation, WallTime now) {
+  if (reservation.state == Reservation::State::held && now >= reservation.expires_at) {
+    reservation.state = Reservation::State::expired;
+  }
+  return reservation;
+}
+
 Result<void> check_basket(const Basket& basket) {
   if (basket.empty() || basket.size() > basket_most) {
     return fail(Code::usage, "A basket has 1 to " + std::to_string(basket_most) + " kinds of goods, not " +

@@ -12,6 +12,8 @@
 namespace holdfast {
 
 inline constexpr std::size_t basket_most = 99;  ///< of a transaction's 100 rows, one is the reservation's
+/// One that is past its expiry can no longer be confirmed, whether its goods are back already or not.
+[[nodiscard]] Reservation as_of(Reservation reservation, WallTime now);
 [[nodiscard]] Result<void> check_basket(const Basket& basket);
 [[nodiscard]] Value value_of(const Basket& basket);
 /// Nothing where it is no basket.

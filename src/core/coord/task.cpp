@@ -50,8 +50,8 @@ std::variant<Pause, Failure> wait_for_holder(const Candidate& held, Duration ske
   if (now.instant >= wait_until) {
     std::string until = left_ms < 1e12 ? "for up to " + seconds(milliseconds(static_cast<std::int64_t>(left_ms)))
                                        : std::string("without an end");
-    return Failure{Failure::Kind::busy,
-                   Error(Code::unavailable, held.key + " is held by " + held.owner + " " + until + " more.")};
+    return Failure{Failure::Kind::busy, Error(Code::unavailable, std::string(name_in(held.key)) + " is held by " +
+                                                                     held.owner + " " + until + " more.")};
   }
   const Duration left = milliseconds(static_cast<std::int64_t>(std::min(left_ms, 1e9)));
   const Duration bound = std::clamp<Duration>(left / 8, least_look, most_look);

@@ -7,6 +7,11 @@
 
 namespace holdfast {
 
+/// What is behind the first '#' of a row's key: of a task, or of what is run once, the name that its callers use.
+[[nodiscard]] constexpr std::string_view name_in(std::string_view row_key) {
+  return row_key.substr(row_key.find('#') + 1);
+}
+
 /// Looks at a task until it can be claimed: ends with what to claim, or busy. Reads only; the claim itself is the
 /// Keeper's, so a contender that would lose does not write. While somebody holds the task, the next look comes when
 /// the lease can have ended, and before that now and then, since it may be given back early: in an eighth of what
