@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
       },
       {.wait = std::chrono::seconds(30)});
   if (!receipt) return failed(receipt.error());
-  std::cout << order + ": " + receipt->result.content + (receipt->was_replayed ? " (again)\n" : "\n");
+  std::cout << order + ": " + receipt->result->content + (receipt->was_replayed ? " (again)\n" : "\n");
 
   // One at a time: the right ends by itself should this process vanish.
   auto right = coordinator.acquire("the-only-printer", {.wait = std::chrono::seconds(30)});

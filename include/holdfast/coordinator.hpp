@@ -24,8 +24,7 @@ struct CoordinatorOptions {
   bool make_table = true;                    ///< a SQLite file that is not there yet; false: open() refuses
   std::string id;                            ///< names this process, for people; empty: host name and process id
   Duration patience = std::chrono::seconds(5);  ///< how long each call waits for a store that does not answer
-  Duration skew =
-      std::chrono::milliseconds(500);  ///< what two wall clocks may differ by; of rights: LeaseOptions::skew
+  Duration skew = std::chrono::seconds(1);      ///< what two wall clocks may differ by; of rights: LeaseOptions::skew
 };
 
 struct RightOptions {
@@ -36,7 +35,8 @@ struct RightOptions {
 
 /// An exclusive right that is held: to do something until it ends. Renewed in the background unless told otherwise.
 /// Ask holds() before every effect, or do everything that takes long under lost(). Given back when it is destroyed.
-/// One thread at a time, but for holds(), until() and lost(), which any may call while it lives.
+/// One thread at a time, but for holds(), until() and lost(), which any may call while it lives. Assigned over, the
+/// old one is given back; one that outlives its coordinator is over.
 class Right {
  public:
   Right(Right&&) noexcept;
@@ -81,8 +81,8 @@ struct OnceRunOptions {
   Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least
 };
 struct OnceRun {
-  OnceResult result;
-  bool was_replayed = false;  ///< it had been run before: nothing was called
+  std::optional<OnceResult> result;  ///< nothing: it was tried here and is not done; whoever is next tries again
+  bool was_replayed = false;         ///< it had been run before: nothing was called
 };
 
 struct QueueOptions {
@@ -103,10 +103,11 @@ struct QueueOptions {
 /// number of threads may call at once. Each call waits for the store as long as CoordinatorOptions::patience, and as
 /// long as it was told to for others; then it says `unavailable`, or `unknown` where something may have happened.
 ///
-///     auto coordinator = holdfast::Coordinator::open({.store = "sqlite:jobs.db"});
-///     if (auto right = (*coordinator)->acquire("nightly-report")) {
-///       while (work_is_left() && right->holds()) do_a_piece(right->epoch());
-///     }
+///     auto opened = holdfast::Coordinator::open({.store = "sqlite:/var/lib/shop/jobs.db"});
+///     if (!opened) return complain(opened.error());
+///     auto right = (*opened)->acquire("nightly-report");
+///     if (!right) return right.error().kind == holdfast::Failure::Kind::busy ? skip() :
+///     complain(right.error().error); while (work_is_left() && right->holds()) do_a_piece(right->epoch());
 ///
 /// It has a thread of its own, on which leases are renewed. Destroyed: what is still held is given back first, for as
 /// long as `patience`; no call may be under way. Not to be used after fork().
@@ -126,11 +127,12 @@ class Coordinator {
 
   // ---- Once ----
 
-  /// Runs it, on this thread, unless it has been run: then gives the result that is recorded. A throw leaves no
-  /// result: whoever is next finds it abandoned. Failure: busy, somebody else runs it; mismatch, the key was used
-  /// with another input; refused, it is abandoned and held for a person, or the lease was lost before the result was
-  /// recorded.
-  [[nodiscard]] Ended<OnceRun> run_once(std::string_view key, const std::function<OnceResult(const Right&)>& run,
+  /// Runs it, on this thread, unless it has been run: then gives the result that is recorded. Where it returns
+  /// nothing it is surely not done, and whoever is next runs it. A throw leaves open how far it came: whoever is next
+  /// finds it abandoned. Failure: busy, somebody else runs it; mismatch, the key was used with another input;
+  /// refused, it is abandoned and held for a person, or the lease was lost before the result was recorded.
+  [[nodiscard]] Ended<OnceRun> run_once(std::string_view key,
+                                        const std::function<std::optional<OnceResult>(const Right&)>& run,
                                         OnceRunOptions options = {});
 
   // ---- Decisions ----
@@ -156,8 +158,10 @@ class Coordinator {
   [[nodiscard]] Ended<Sent> send(SendOptions options);
   /// Leases a group that is due, and gives the first of its messages. Nothing: nothing is due.
   [[nodiscard]] Ended<std::optional<Batch>> receive(std::string_view queue, QueueOptions options = {});
-  /// Done with the first `count` of the batch; 0: with all. Refused, as the others are: the receipt's lease is over.
-  [[nodiscard]] Ended<Settled> ack(const Receipt& receipt, std::int64_t count = 0);
+  /// Done with all of the batch, or with its first `count` (at least 1). Refused, as the others are: somebody else
+  /// has had the group since, or it was given back.
+  [[nodiscard]] Ended<Settled> ack(const Receipt& receipt);
+  [[nodiscard]] Ended<Settled> ack(const Receipt& receipt, std::int64_t count);
   [[nodiscard]] Ended<Settled> nack(const Receipt& receipt, Duration delay = {});  ///< to be received again
   [[nodiscard]] Ended<Settled> extend(const Receipt& receipt, Duration visibility);
   [[nodiscard]] Ended<Settled> park(const Receipt& receipt, std::string reason);
@@ -169,6 +173,8 @@ class Coordinator {
   /// The groups that have messages, are leased or parked. As the index tells them: it may be late.
   [[nodiscard]] Ended<GroupList> stats(std::string_view queue, std::size_t most = 10'000);
 
+  /// The clock of Right::until() and Batch::until.
+  [[nodiscard]] static Instant now();
   /// Stands in for the random part of an id, where a caller has none: 32 hexadecimal digits.
   [[nodiscard]] std::string new_id();
 

@@ -268,9 +268,7 @@ void add_lambda(Setup setup) {
   CLI::App& app = add_command(
       setup,
       {.name = "lambda",
-       .description =
-           "run a command once for each event, as a custom runtime of AWS Lambda: the event is its standard "
-           "input, what it prints the response",
+       .description = "run a command once for each event, as a custom runtime of AWS Lambda: event in, response out",
        .example = "lambda --key /detail/id --fingerprint /detail --abandoned hold -- ./handler.sh",
        .exit_codes = "it could not start, or Lambda's API is gone; told to end by a signal it ends with 0"},
       [settings] { return run_lambda(*settings); });

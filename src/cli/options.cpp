@@ -19,9 +19,10 @@ CLI::Option& add_parsed(CLI::App& app, const std::string& name, const std::strin
   CLI::Option* option = app.add_option_function<std::string>(
       name,
       [&app, name, read = std::move(read)](const std::string& text) {
-        const auto result = read(text);
-        // A variable or a config file may hold nonsense for a command that is not the one that runs.
-        if (!result && app.parsed()) throw CLI::ValidationError(name, result.error().detail);
+        // A variable or the config file speaks to each command that has the option. Those that do not run may keep
+        // their settings where the one that runs does: it is heard alone.
+        if (!app.parsed()) return;
+        if (const auto result = read(text); !result) throw CLI::ValidationError(name, result.error().detail);
       },
       description);
   option->type_name(type)->envname(environment_name(name));
@@ -124,7 +125,15 @@ CLI::Option& add_list(CLI::App& app, const std::string& name, const std::string&
 }
 
 CLI::Option& add_switch(CLI::App& app, const std::string& name, bool& target, const std::string& description) {
-  return *app.add_flag(name, target, description)->envname(environment_name(name));
+  // As for other options: of the commands that have it only the one that runs is heard.
+  const auto read = [&app, &target, name](const std::string& text) {
+    bool value = false;
+    if (!CLI::detail::lexical_cast(text, value)) {
+      throw CLI::ConversionError("Could not convert: " + name + " = " + text);
+    }
+    if (app.parsed()) target = value;
+  };
+  return *app.add_flag(name)->description(description)->each(read)->envname(environment_name(name));
 }
 
 CLI::Option& add_store(CLI::App& app, std::string& target) {

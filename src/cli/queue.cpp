@@ -311,7 +311,7 @@ void add_settlements(Setup setup, const SettingsPtr& settings) {
                   .description = "done with all of the batch, or with the first of it",
                   .example = "queue ack \"$receipt\""},
                  ack, [&](CLI::App& app) {
-                   add_number(app, "--count", settings->count, 0, 100, "only the first so many; 0: all of the batch");
+                   add_number(app, "--count", settings->count, 1, 100, "only the first so many").default_str("all");
                  });
   add_settlement(setup, settings,
                  {.name = "nack",
@@ -332,7 +332,10 @@ void add_settlements(Setup setup, const SettingsPtr& settings) {
                  {.name = "park",
                   .description = "set the group aside, with all that is in it, until 'queue redrive'",
                   .example = "queue park \"$receipt\" --reason 'unknown customer'"},
-                 park, [&](CLI::App& app) { add_text(app, "--reason", "TEXT", settings->reason, "for people"); });
+                 park, [&](CLI::App& app) {
+                   // Not from the environment: a compensation finds another reason there.
+                   add_text(app, "--reason", "TEXT", settings->reason, "for people").envname("");
+                 });
 }
 
 void add_rest(Setup setup, const SettingsPtr& settings) {

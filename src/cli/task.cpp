@@ -162,7 +162,10 @@ void add_release(Setup setup) {
                .example = "task release invoice-17 --once --epoch 1"},
               "nobody held it under this epoch; or something else failed", settings, release);
   add_name(app, "TASK", settings->task, "its name");
-  add_number(app, "--epoch", settings->epoch, 1, INT64_MAX, "the epoch that 'holdfast task show' tells").required();
+  add_number(app, "--epoch", settings->epoch, 1, INT64_MAX, "the epoch that 'holdfast task show' tells")
+      .required()
+      ->envname("")  // a command under 'holdfast run' finds the epoch of another task there
+      ->configurable(false);
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
   add_store(app, settings->store);
 }

@@ -168,7 +168,8 @@ class Coordinator::Impl {
 
   Ended<Right> acquire(const std::string& task, const coord::TaskOptions& options);
   Ended<OnceRun> run_once(OnceOptions what, const coord::TaskOptions& task,
-                          const std::function<OnceResult(const Right&)>& run, const OnceRunOptions& options);
+                          const std::function<std::optional<OnceResult>(const Right&)>& run,
+                          const OnceRunOptions& options);
 
   [[nodiscard]] Result<coord::TaskOptions> task(const LeaseOptions& lease, Duration wait, bool renews) const {
     auto terms = make_terms(lease);
@@ -251,7 +252,7 @@ Ended<Right> Coordinator::Impl::acquire(const std::string& task, const coord::Ta
 }
 
 Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOptions& task,
-                                           const std::function<OnceResult(const Right&)>& run,
+                                           const std::function<std::optional<OnceResult>(const Right&)>& run,
                                            const OnceRunOptions& options) {
   HoldingPtr holding;
   const auto turn = engine_->call<Turn>([&](std::function<void(Ended<Turn>)> answer) {
@@ -280,7 +281,7 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
                 Error(Code::unavailable, turn->hold->owner + " began this and left no result: find out what became "
                                                              "of it, then release its row to have it run again.")});
   }
-  const Right right(std::make_unique<Right::Impl>(engine_, holding));
+  Right right(std::make_unique<Right::Impl>(engine_, holding));
   std::optional<OnceResult> result;
   try {
     if (turn->was_abandoned && options.abandoned == Abandoned::reconcile) result = options.reconcile(right);
@@ -288,6 +289,10 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
   } catch (...) {
     leave(holding);
     throw;
+  }
+  if (!result) {
+    if (const auto given_back = right.release(); !given_back) return tl::unexpected(given_back.error());
+    return OnceRun{};
   }
   holding->cease();
   result->at = runtime::wall_now();
@@ -362,7 +367,8 @@ Ended<Right> Coordinator::acquire(std::string_view task, RightOptions options) {
   return impl_->acquire(std::string(task), *terms);
 }
 
-Ended<OnceRun> Coordinator::run_once(std::string_view key, const std::function<OnceResult(const Right&)>& run,
+Ended<OnceRun> Coordinator::run_once(std::string_view key,
+                                     const std::function<std::optional<OnceResult>(const Right&)>& run,
                                      OnceRunOptions options) {
   if (auto good = check_name("A key of once", key); !good) return refuse(good.error());
   if ((options.abandoned == Abandoned::reconcile) != static_cast<bool>(options.reconcile)) {
@@ -454,13 +460,16 @@ Ended<std::optional<Batch>> Coordinator::receive(std::string_view queue, QueueOp
   });
 }
 
+Ended<Settled> Coordinator::ack(const Receipt& receipt) {
+  return ack(receipt, receipt.last - receipt.first + 1);
+}
 Ended<Settled> Coordinator::ack(const Receipt& receipt, std::int64_t count) {
   const std::int64_t all = receipt.last - receipt.first + 1;
-  if (count < 0 || count > all) {
-    return refuse(Error(Code::usage, "The batch has " + std::to_string(all) + " messages."));
+  if (count < 1 || count > all) {
+    return refuse(Error(Code::usage, "Of a batch of " + std::to_string(all) + " messages " + std::to_string(count) +
+                                         " cannot be acknowledged; what was not handled is given back by nack()."));
   }
-  return impl_->carry_out<Settled, Settle>(
-      receipt, Settlement{.kind = Settlement::Kind::ack, .count = count == 0 ? all : count});
+  return impl_->carry_out<Settled, Settle>(receipt, Settlement{.kind = Settlement::Kind::ack, .count = count});
 }
 Ended<Settled> Coordinator::nack(const Receipt& receipt, Duration delay) {
   return impl_->carry_out<Settled, Settle>(receipt, Settlement{.kind = Settlement::Kind::nack, .delay = delay});
@@ -487,6 +496,9 @@ Ended<GroupList> Coordinator::stats(std::string_view queue, std::size_t most) {
   return impl_->carry_out<GroupList, ListGroups>(std::string(queue), most);
 }
 
+Instant Coordinator::now() {
+  return runtime::boot_now();
+}
 std::string Coordinator::new_id() {
   return Attempt{runtime::random_seed(), runtime::random_seed()}.to_string();
 }

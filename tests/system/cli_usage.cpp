@@ -59,7 +59,7 @@ TEST(CliHelp, there_is_one_command_for_each_thing_that_can_be_done) {
           "stock confirm", "stock cancel", "stock reservation", "stock sweep", "queue", "queue send", "queue receive",
           "queue ack", "queue nack", "queue extend", "queue park", "queue redrive", "queue peek", "queue stats",
           "task", "task ls", "task show", "task release", "journal", "journal ls", "journal reconcile",
-          "journal set-aside", "journal give-back", "journal sell"));
+          "journal set-aside", "journal give-back", "journal sell", "lambda"));
 }
 
 TEST(CliHelp, without_a_command_it_says_what_there_is) {
@@ -140,6 +140,42 @@ TEST(CliSettings, come_from_the_command_line_before_the_environment_before_the_f
   program.set("HOLDFAST_STORE", "sqlite:variable");
   EXPECT_THAT(program.run({"conn", "ls"}).out, HasSubstr("in-variable"));
   EXPECT_THAT(program.run({"conn", "ls", "--store", "sqlite:line"}).out, HasSubstr("in-line"));
+}
+
+TEST(CliSettings, of_commands_that_share_an_option_the_one_that_runs_hears_its_own_line) {
+  Program program;
+  ASSERT_EQ(program.run({"init", "--store", "sqlite:one.db"}).code, 0);
+  ASSERT_EQ(program.run({"init", "--store", "sqlite:other.db"}).code, 0);
+  program.set("HOLDFAST_STORE", "sqlite:one.db");
+  const std::vector<std::vector<std::string>> writes{
+      {"counter", "add", "c", "1"},
+      {"stock", "add", "s", "1"},
+      {"queue", "send", "q", "g", "hello"},
+      {"conn", "add", "a", "--url", "ws://h/"},
+  };
+  for (std::vector<std::string> arguments : writes) {
+    arguments.insert(arguments.end(), {"--store", "sqlite:other.db"});
+    EXPECT_EQ(program.run(arguments).code, 0) << testing::PrintToString(arguments);
+  }
+  EXPECT_EQ(program.run({"counter", "show", "c"}).out, "0\n") << "nothing came to where the variable says";
+  EXPECT_EQ(program.run({"counter", "show", "c", "--store", "sqlite:other.db"}).out, "1\n");
+  EXPECT_EQ(program.run({"stock", "show", "s", "--store", "sqlite:other.db"}).out, "1\n");
+  EXPECT_THAT(program.run({"queue", "peek", "q", "g", "--store", "sqlite:other.db"}).out, HasSubstr("hello"));
+  EXPECT_THAT(program.run({"conn", "ls", "--store", "sqlite:other.db"}).out, HasSubstr("STARTED"));
+  program.set("HOLDFAST_JSON", "false");
+  EXPECT_THAT(program.run({"counter", "show", "c", "--json"}).out, HasSubstr("\"value\""));
+  program.set("HOLDFAST_JSON", "true");
+  EXPECT_THAT(program.run({"counter", "show", "c"}).out, HasSubstr("\"value\""))
+      << "and the variable, where it is alone";
+  EXPECT_EQ(program.run({"counter", "show", "c", "--json=false"}).out, "0\n");
+}
+
+TEST(CliSettings, what_a_command_is_told_about_its_right_is_no_setting_of_another_call) {
+  Program program;
+  ASSERT_EQ(program.run({"run", "other", "--", "true"}).code, 0);
+  const auto inside = program.run({"run", "mine", "--", std::string(test::program_file), "task", "release", "other"});
+  EXPECT_EQ(inside.code, 64);
+  EXPECT_THAT(inside.err, HasSubstr("--epoch is required"));
 }
 
 TEST(CliSettings, a_section_holds_for_its_command_and_goes_before_what_holds_for_all) {

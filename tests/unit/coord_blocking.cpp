@@ -175,7 +175,7 @@ TEST_F(OnceTest, many_threads_of_several_processes_run_it_once) {
                                              },
                                              {.input = R"({"amount": 5, "to": "x"})", .wait = generous});
       ASSERT_TRUE(ran) << ran.error().error.detail;
-      EXPECT_EQ(ran->result.content, "charged");
+      EXPECT_EQ(ran->result->content, "charged");
       if (ran->was_replayed) ++replays;
     });
   }
@@ -195,7 +195,7 @@ TEST_F(OnceTest, what_failed_for_good_is_a_result_too) {
   ASSERT_TRUE(coordinator->run_once("k", fails));
   const auto again = coordinator->run_once("k", {});
   ASSERT_TRUE(again);
-  EXPECT_FALSE(again->result.succeeded);
+  EXPECT_FALSE(again->result->succeeded);
   EXPECT_TRUE(again->was_replayed);
 }
 
@@ -218,8 +218,19 @@ TEST_F(OnceTest, f22_a_throw_leaves_it_to_the_next_callers_policy) {
        }});
   ASSERT_TRUE(found) << found.error().error.detail;
   EXPECT_EQ(asked, 1);
-  EXPECT_EQ(found->result.content, "it had been charged");
-  EXPECT_EQ(coordinator->run_once("k", {})->result.content, "it had been charged");
+  EXPECT_EQ(found->result->content, "it had been charged");
+  EXPECT_EQ(coordinator->run_once("k", {})->result->content, "it had been charged");
+}
+
+TEST_F(OnceTest, what_is_surely_not_done_is_run_by_whoever_is_next) {
+  const auto coordinator = open();
+  const auto tried = coordinator->run_once("k", [](const Right&) { return std::optional<OnceResult>(); });
+  ASSERT_TRUE(tried);
+  EXPECT_FALSE(tried->result);
+  const auto done = coordinator->run_once("k", [](const Right&) { return OnceResult{.content = "now"}; },
+                                          {.abandoned = Abandoned::hold});
+  ASSERT_TRUE(done) << "it was not abandoned: " << done.error().error.detail;
+  EXPECT_EQ(done->result->content, "now");
 }
 
 TEST_F(OnceTest, who_finds_out_nothing_has_it_run_again) {
@@ -230,7 +241,7 @@ TEST_F(OnceTest, who_finds_out_nothing_has_it_run_again) {
                             {.abandoned = Abandoned::reconcile,
                              .reconcile = [](const Right&) -> std::optional<OnceResult> { return std::nullopt; }});
   ASSERT_TRUE(ran);
-  EXPECT_EQ(ran->result.content, "now");
+  EXPECT_EQ(ran->result->content, "now");
 }
 
 TEST_F(OnceTest, a_result_that_does_not_fit_is_recorded_by_nobody) {
@@ -365,7 +376,9 @@ TEST_F(DataTest, what_makes_no_sense_is_refused_before_the_store_is_asked) {
   EXPECT_EQ(kind_of(coordinator->receive("q", {.max = 0})), Kind::rejected);
   EXPECT_EQ(kind_of(coordinator->receive("q", {.poison = QueueOptions::Poison::move, .dead_letter = "q"})),
             Kind::rejected);
-  EXPECT_EQ(kind_of(coordinator->ack({.queue = "q", .group = "g", .first = 1, .last = 2}, 3)), Kind::rejected);
+  const Receipt two{.queue = "q", .group = "g", .owner = {}, .epoch = {}, .first = 1, .last = 2};
+  EXPECT_EQ(kind_of(coordinator->ack(two, 3)), Kind::rejected);
+  EXPECT_EQ(kind_of(coordinator->ack(two, 0)), Kind::rejected) << "who handled none does not lose all";
 
   EXPECT_EQ(Coordinator::open({.store = "postgres:x"}).error().code, Code::usage);
   EXPECT_EQ(Coordinator::open({.store = url(), .patience = 0s}).error().code, Code::usage);
