@@ -139,7 +139,7 @@ Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& stor
 Result<int> coordinate(const std::string& store, Duration patience,
                        const std::function<Result<int>(Coordination&)>& action, StoreSession::Create create) {
   const auto here = Coordination::open(store, patience, create);
-  // No such file, or no folder for it: what settles a journal finds its table there, or waits for it.
+  // No such file, or no folder for it: who looks, or acts on what must exist, finds its table there or waits for it.
   if (!here && here.error().code == Code::not_found) {
     complain(here.error().detail);
     return static_cast<int>(CoordExit::unavailable);

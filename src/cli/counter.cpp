@@ -69,12 +69,15 @@ Result<int> add(const CounterSettings& settings) {
 }
 
 Result<int> show(const CounterSettings& settings) {
-  return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
-    const auto number =
-        here.carry_out<std::int64_t, ReadNumber>(settings.call.store_patience, AddOptions::To::counter, settings.key);
-    if (!number) return number.error();
-    return tell_value(settings, *number, std::nullopt);
-  });
+  return coordinate(
+      settings.call.store, settings.call.store_patience,
+      [&](Coordination& here) -> Result<int> {
+        const auto number = here.carry_out<std::int64_t, ReadNumber>(settings.call.store_patience,
+                                                                     AddOptions::To::counter, settings.key);
+        if (!number) return number.error();
+        return tell_value(settings, *number, std::nullopt);
+      },
+      StoreSession::Create::never);
 }
 
 }  // namespace

@@ -145,9 +145,15 @@ class Compensation {
 
 Result<int> tell_report(const ReconcileReport& report, bool json) {
   for (const std::string& note : report.notes) complain(note);
+  if (report.left > 0 && report.notes.empty() && !report.store_is_away) {
+    complain(std::to_string(report.left) +
+             " left: see 'holdfast journal ls'; what was rejected waits for a command that makes good for it: "
+             "'holdfast journal reconcile -- CMD'");
+  }
   std::string out = std::to_string(report.confirmed) + " confirmed, " + std::to_string(report.rejected) +
                     " rejected, " + std::to_string(report.compensated) + " compensated, " +
                     std::to_string(report.left) + " left";
+  if (report.quotas_returned > 0) out += ", quotas returned: " + std::to_string(report.quotas_returned);
   if (json) {
     out = boost::json::serialize(boost::json::object{{"confirmed", report.confirmed},
                                                      {"rejected", report.rejected},

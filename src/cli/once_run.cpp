@@ -11,8 +11,17 @@ namespace {
 
 using How = OnceEnd::How;
 
-constexpr std::string_view for_a_person =
-    "find out what became of it, then 'holdfast task release' it to have it run again";
+/// As a shell reads it: one word.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string for_a_person(const std::string& key, Epoch epoch) {
+  return "find out what became of it, then have it run again: holdfast task release --once --epoch " +
+         std::to_string(epoch.value) + " -- " + quoted(key);
+}
 
 OnceEnd end(How how, std::string why) {
   return {.how = how, .why = std::move(why)};
@@ -119,7 +128,7 @@ OnceEnd Running::run() {
   }
   if (turn->hold) {
     return end(How::held, job_.what.key + " was begun by " + turn->hold->owner +
-                              ", which left no result: " + std::string(for_a_person));
+                              ", which left no result: " + for_a_person(job_.what.key, turn->hold->epoch));
   }
   return turn->was_abandoned && !job_.reconcile.empty() ? reconcile() : run_command();
 }
@@ -155,7 +164,8 @@ OnceEnd Running::reconcile() {
   if (ran->record.exit_code == says_rerun) return run_command();
   give_back(true);
   return end(How::held, job_.what.key + " was begun and left no result, and " + job_.reconcile + " ended with " +
-                            std::to_string(ran->record.exit_code) + ": " + std::string(for_a_person));
+                            std::to_string(ran->record.exit_code) + ": " +
+                            for_a_person(job_.what.key, (*told_->turn)->held->epoch()));
 }
 
 tl::expected<Running::Ran, OnceEnd> Running::run_words(const std::vector<std::string>& words) {

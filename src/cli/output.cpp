@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "holdfast/assert.hpp"
+#include "runtime/broken_pipes.hpp"
 #include "runtime/signals.hpp"
 
 namespace holdfast::cli {
@@ -75,6 +76,7 @@ Result<void> print(std::string_view text) {
 
 void tell(std::string_view line) {
   const std::string text = std::string(line) + '\n';
+  const runtime::BrokenPipesHeld held;  // the exit code says it all the same
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

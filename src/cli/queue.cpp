@@ -42,8 +42,10 @@ Result<int> say(const std::string& line) {
   return tell(line + "\n");
 }
 
-Result<int> coordinate(const QueueSettings& settings, const std::function<Result<int>(Coordination&)>& action) {
-  return coordinate(settings.call.store, settings.call.store_patience, action);
+/// Only what begins something makes a table that is not there.
+Result<int> coordinate(const QueueSettings& settings, const std::function<Result<int>(Coordination&)>& action,
+                       StoreSession::Create create = StoreSession::Create::never) {
+  return coordinate(settings.call.store, settings.call.store_patience, action, create);
 }
 
 boost::json::object json_of(const Message& message) {
@@ -91,11 +93,14 @@ Result<int> send(const QueueSettings& settings) {
   }
   if (!store::is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
   if (*available) return accept(settings, options);
-  return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    const auto sent = here.carry_out<Sent, Send>(settings.call.store_patience, options);
-    if (!sent) return sent.error();
-    return tell_sent(settings, *sent);
-  });
+  return coordinate(
+      settings,
+      [&](Coordination& here) -> Result<int> {
+        const auto sent = here.carry_out<Sent, Send>(settings.call.store_patience, options);
+        if (!sent) return sent.error();
+        return tell_sent(settings, *sent);
+      },
+      StoreSession::Create::if_embedded);
 }
 
 // ---- receive ----

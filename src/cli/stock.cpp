@@ -41,8 +41,10 @@ Result<int> tell_reservation(const StockSettings& settings, const Reservation& r
   return 0;
 }
 
-Result<int> coordinate(const StockSettings& settings, const std::function<Result<int>(Coordination&)>& action) {
-  return coordinate(settings.call.store, settings.call.store_patience, action);
+/// Only what begins something makes a table that is not there.
+Result<int> coordinate(const StockSettings& settings, const std::function<Result<int>(Coordination&)>& action,
+                       StoreSession::Create create = StoreSession::Create::never) {
+  return coordinate(settings.call.store, settings.call.store_patience, action, create);
 }
 
 Result<int> tell_available(const StockSettings& settings, std::int64_t available) {
@@ -57,17 +59,20 @@ Result<int> tell_available(const StockSettings& settings, std::int64_t available
 Result<int> add(const StockSettings& settings) {
   const auto delta = parse_number(settings.count, INT64_MIN, INT64_MAX);
   if (!delta) return fail(Code::usage, "COUNT: " + delta.error().detail);
-  return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    AddOptions options;
-    options.key = settings.sku;
-    options.delta = *delta;
-    options.floor = 0;
-    options.to = AddOptions::To::stock;
-    options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
-    const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
-    if (!added) return added.error();
-    return tell_available(settings, added->value);
-  });
+  return coordinate(
+      settings,
+      [&](Coordination& here) -> Result<int> {
+        AddOptions options;
+        options.key = settings.sku;
+        options.delta = *delta;
+        options.floor = 0;
+        options.to = AddOptions::To::stock;
+        options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
+        const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
+        if (!added) return added.error();
+        return tell_available(settings, added->value);
+      },
+      StoreSession::Create::if_embedded);
 }
 
 Result<int> show(const StockSettings& settings) {
@@ -90,14 +95,17 @@ Result<int> reserve(const StockSettings& settings) {
   if (settings.mode != "consistent") {
     return fail(Code::usage, "--mode: '" + settings.mode + "' is not consistent, the only one that there is here");
   }
-  return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    const auto reserved = here.await<Reservation>([&](auto handler) {
-      here.coordinator().reserve({settings.id, *basket, settings.ttl, settings.remember}, settings.skew,
-                                 settings.call.store_patience, std::move(handler));
-    });
-    if (!reserved) return reserved.error();
-    return tell_reservation(settings, *reserved);
-  });
+  return coordinate(
+      settings,
+      [&](Coordination& here) -> Result<int> {
+        const auto reserved = here.await<Reservation>([&](auto handler) {
+          here.coordinator().reserve({settings.id, *basket, settings.ttl, settings.remember}, settings.skew,
+                                     settings.call.store_patience, std::move(handler));
+        });
+        if (!reserved) return reserved.error();
+        return tell_reservation(settings, *reserved);
+      },
+      StoreSession::Create::if_embedded);
 }
 
 Result<int> end(const StockSettings& settings, Reservation::State into) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -190,12 +191,30 @@ TEST_P(CoordData, what_makes_no_sense_is_64) {
 }
 
 TEST_P(CoordData, who_waits_is_given_what_is_sent_later) {
+  ASSERT_EQ(program.run({"init"}).code, 0);
   auto waiting = program.start({"queue", "receive", "q", "--wait", "100s"});
   ASSERT_TRUE(waiting);
   EXPECT_FALSE(waiting->wait(200ms));
   out({"queue", "send", "q", "g", "late"});
   ASSERT_TRUE(waiting->read_line(60s));
   EXPECT_EQ(waiting->read_line(60s).value_or(""), "1 late");
+}
+
+TEST(CoordDataWithoutATable, only_what_begins_something_makes_one) {
+  Program program;
+  const std::vector<std::vector<std::string>> all{{"counter", "show", "visits"}, {"stock", "show", "shirt"},
+                                                  {"stock", "reservation", "r"}, {"stock", "confirm", "r"},
+                                                  {"stock", "cancel", "r"},      {"stock", "sweep"},
+                                                  {"queue", "receive", "q"},     {"queue", "redrive", "q", "g"},
+                                                  {"queue", "peek", "q", "g"},   {"queue", "stats", "q"}};
+  for (const auto& arguments : all) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    const auto ended = program.run(arguments);
+    expect_one_line(ended, 69, "there is no file holdfast.db: make one with 'holdfast init");
+    EXPECT_EQ(ended.out, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db")));
+  EXPECT_EQ(program.run({"counter", "add", "visits", "1"}).out, "1\n");
 }
 
 }  // namespace

@@ -75,7 +75,10 @@ TEST_F(CoordJournal, what_was_accepted_is_listed_and_carried_out_once) {
 
 TEST_F(CoordJournal, a_rejected_ticket_waits_for_its_compensation_which_is_run_once) {
   add(-1, "a");
-  EXPECT_EQ(program.run({"journal", "reconcile"}).code, 1);
+  const auto left = program.run({"journal", "reconcile"});
+  EXPECT_EQ(left.code, 1);
+  EXPECT_THAT(left.err, HasSubstr("1 left"));
+  EXPECT_THAT(left.err, HasSubstr("-- CMD"));
   EXPECT_THAT(program.run({"journal", "ls"}).out, HasSubstr("rejected, to be compensated"));
   const std::vector<std::string> reconcile{
       "journal", "reconcile", "--", "/bin/sh", "-c", "echo $HOLDFAST_TICKET $HOLDFAST_KIND $HOLDFAST_REPEAT >>done"};

@@ -269,8 +269,9 @@ TEST_F(CoordRun, f22_one_that_was_abandoned_is_run_again_or_held_for_a_person) {
     return program.run({"once", "k", "--abandoned", "hold", "--", "true"}).err.find("left no result") !=
            std::string::npos;
   }));
-  expect_one_line(program.run({"once", "k", "--abandoned", "hold", "--", "true"}), 75, "task release");
-  EXPECT_EQ(program.run({"task", "release", "k", "--once", "--epoch", "1"}).code, 0);
+  expect_one_line(program.run({"once", "k", "--abandoned", "hold", "--", "true"}), 75,
+                  "holdfast task release --once --epoch 1 -- 'k'");
+  EXPECT_EQ(program.run({"task", "release", "--once", "--epoch", "1", "--", "k"}).code, 0);
   EXPECT_EQ(program.run({"once", "k", "--abandoned", "hold", "--", "echo", "again"}).out, "again\n");
 }
 
@@ -350,6 +351,19 @@ TEST_F(CoordRun, a_closed_standard_stream_costs_nothing) {
   ASSERT_TRUE(shell);
   EXPECT_EQ(shell->read_line(60s).value_or(""), "3");
   EXPECT_EQ(program.run({"decide", "k", "yours"}).out, "mine\n");
+}
+
+TEST_F(CoordRun, nobody_who_hears_what_went_wrong_changes_the_exit_code) {
+  auto holder = start("touch held; exec sleep 100");
+  ASSERT_TRUE(appears("held"));
+  auto shell = program.start_command(
+      {"/bin/bash", "-c",
+       R"(trap - PIPE; exec 3>&1; exec 2> >(exec true); wait $!; "$0" run t --no-wait -- true; echo $? >&3)",
+       test::program_file});
+  ASSERT_TRUE(shell);
+  EXPECT_EQ(shell->read_line(60s).value_or(""), "75");
+  holder.kill(SIGTERM);
+  EXPECT_TRUE(holder.wait(30s));
 }
 
 TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
