@@ -71,8 +71,13 @@ void add_right(CLI::App& app, RightSettings& settings, const std::string& waits_
 
 Result<coord::TaskOptions> task_options(const RightSettings& settings) {
   if (settings.no_wait && settings.wait) return fail(Code::usage, "--wait and --no-wait exclude each other");
+  constexpr Duration shortest = std::chrono::milliseconds(100);
+  constexpr Duration longest = std::chrono::hours(24);
+  if (settings.ttl < shortest || settings.ttl > longest) {
+    return fail(Code::usage, "--ttl is from 100ms to 24h: whoever comes after one that died waits so long");
+  }
   auto terms = make_terms({.lease = settings.ttl, .skew = settings.skew});
-  if (!terms) return tl::unexpected<Error>(terms.error());
+  if (!terms) return fail(terms.error().code, "--ttl is the lease: " + terms.error().detail);
   coord::TaskOptions options;
   options.terms = *terms;
   options.renews = !settings.no_renew;

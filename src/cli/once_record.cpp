@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/json/object.hpp>
@@ -11,8 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "core/coord/once.hpp"
@@ -83,27 +82,41 @@ Result<CapturedOutput> CapturedOutput::open() {
   const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
   if (descriptor < 0)
     return fail(Code::denied, "cannot make a file in " + folder.string() + ": " + std::strerror(errno));
-  ::close(descriptor);
-  return CapturedOutput(std::move(path));
+  ::unlink(path.c_str());
+  return CapturedOutput(descriptor);
 }
 
 CapturedOutput::~CapturedOutput() {
-  if (!path_.empty()) ::unlink(path_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-CapturedOutput::CapturedOutput(CapturedOutput&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+CapturedOutput::CapturedOutput(CapturedOutput&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), dropped_(other.dropped_) {}
+
+void CapturedOutput::bound() {
+  constexpr std::uintmax_t far_too_much = 4U << 20;
+  struct stat file {};
+  if (::fstat(descriptor_, &file) != 0 || static_cast<std::uintmax_t>(file.st_size) <= far_too_much) return;
+  if (::ftruncate(descriptor_, 0) == 0) dropped_ += static_cast<std::uintmax_t>(file.st_size);
+}
 
 Result<std::string> CapturedOutput::content() const {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path_, error);
-  if (error) return fail(Code::internal, "cannot read " + path_ + ": " + error.message());
+  struct stat file {};
+  if (::fstat(descriptor_, &file) != 0) {
+    return fail(Code::internal, std::string("cannot read what the command printed: ") + std::strerror(errno));
+  }
+  const auto size = dropped_ + static_cast<std::uintmax_t>(file.st_size);
   if (size > OnceResult::most) {
     return fail(Code::exhausted, "the command printed " + std::to_string(size) + " bytes, and at most " +
                                      std::to_string(OnceResult::most) +
                                      " can be recorded: have it print where its output is");
   }
-  std::ifstream file(path_, std::ios::binary);
-  return std::string{std::istreambuf_iterator<char>(file), {}};
+  std::string text(static_cast<std::size_t>(size), '\0');
+  const auto read = ::pread(descriptor_, text.data(), text.size(), 0);
+  if (read < 0 || static_cast<std::size_t>(read) != text.size()) {
+    return fail(Code::internal, std::string("cannot read what the command printed: ") + std::strerror(errno));
+  }
+  return text;
 }
 
 }  // namespace holdfast::cli

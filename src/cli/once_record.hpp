@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "holdfast/error.hpp"
@@ -15,7 +16,7 @@ struct OnceRecord {
 [[nodiscard]] std::string to_content(const OnceRecord& record);
 [[nodiscard]] Result<OnceRecord> record_from(const std::string& content);
 
-/// A file that a command's output goes to; removed at the end.
+/// A file without a name that a command's output goes to: it goes with this process, however that ends.
 class CapturedOutput {
  public:
   [[nodiscard]] static Result<CapturedOutput> open();
@@ -23,13 +24,17 @@ class CapturedOutput {
   CapturedOutput(CapturedOutput&& other) noexcept;
   CapturedOutput& operator=(CapturedOutput&&) = delete;
 
-  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Opens it in this process, as long as this object is there.
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  /// Drops what is far too much to be recorded, so that it does not fill the disk; to be called now and then.
+  void bound();
   /// What was written so far; Code::exhausted where it is more than can be recorded.
   [[nodiscard]] Result<std::string> content() const;
 
  private:
-  explicit CapturedOutput(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  explicit CapturedOutput(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+  std::uintmax_t dropped_ = 0;
 };
 
 }  // namespace holdfast::cli

@@ -1,5 +1,6 @@
 #include "cli/once_run.hpp"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -186,7 +187,15 @@ tl::expected<Running::Ran, OnceEnd> Running::run_words(const std::vector<std::st
   }
   command.output = runtime::SpawnOptions::Output::file;
   command.output_file = output->path();
+  runtime::AsioLoop& loop = here_.session().loop();
+  TimerId timer = 0;
+  const std::function<void()> bound = [&] {
+    output->bound();
+    timer = loop.call_after(std::chrono::milliseconds(100), bound);
+  };
+  bound();
   const CommandEnd ended = here_.run_command(turn.held, std::move(command), job_.options, job_.on_lost, job_.limit);
+  loop.cancel(timer);
   if (ended.not_started) {
     const bool is_lost = ended.not_started->code == Code::unavailable;
     return not_begun(is_lost ? How::lost : How::not_started, ended.not_started->detail);

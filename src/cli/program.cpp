@@ -28,7 +28,9 @@ const Filter all = [](const CLI::App*) { return true; };
 
 // The program with all of its commands; filled while it parses.
 struct Program {
-  CLI::App root{"Many WebSocket connections, each held by exactly one of many workers."};
+  CLI::App root{
+      "Many WebSocket connections, each held by exactly one of many workers;\n"
+      "and for jobs and functions: locks, results made once, decisions, counters, stock, queues."};
   CodedAction chosen;
   std::unordered_map<const CLI::App*, int> usage_codes;
 
@@ -52,7 +54,8 @@ Program::Program() {
       "Try it:\n  $ holdfast demo\n\nEvery command has --help with an example. Every option can also be given as an "
       "environment variable\nor in the config file; the command line goes before the environment, and that before "
       "the file.\n\nExit codes:\n  0  fine\n  1  something failed\n  2  the command line, a variable or the config "
-      "file makes no sense");
+      "file makes no sense; of the coordinators' commands: 64\n  64, 69, 75, 76, 79: the coordinators'; their --help "
+      "tells which");
 
   const Setup setup{root, chosen, usage_codes};
   add_init(setup);
@@ -160,16 +163,34 @@ std::string suggestion(const CLI::App& app, std::string_view typed) {
 
 std::string unexpected(const CLI::App& app, const CLI::App& root) {
   std::string first;
-  for (const CLI::App* at = &app; at != nullptr && first.empty(); at = at->get_parent()) {
-    const auto left = at->remaining(false);
-    if (!left.empty()) first = left.front();
-  }
-  if (first.empty()) first = root.remaining(true).empty() ? "" : root.remaining(true).front();
+  bool divides = false;  // by a --, which is never what is wrong
+  const auto look = [&](const std::vector<std::string>& left) {
+    for (const std::string& word : left) {
+      if (word == "--") divides = true;
+      if (first.empty() && word != "--") first = word;
+    }
+  };
+  for (const CLI::App* at = &app; at != nullptr && first.empty(); at = at->get_parent()) look(at->remaining(false));
+  if (first.empty()) look(root.remaining(true));
   first = first.substr(0, first.find('='));
   const bool option = first.starts_with('-');
+  if (option && app.get_option_no_throw(first) != nullptr) {
+    return "'" + first + "' is an option of '" + path_of(app) + "', and comes after that";
+  }
   const bool command = !option && !app.get_subcommands(all).empty();
   const std::string kind = option ? "unknown option '" : command ? "unknown command '" : "unexpected argument '";
-  return kind + first + "'" + suggestion(app, first);
+  std::string hint = suggestion(app, first);
+  if (option && !divides && app.get_option_no_throw("CMD") != nullptr) hint += "; options of CMD go after a --";
+  return kind + first + "'" + hint;
+}
+
+/// Of two arguments that are required, the one that is there was taken for the first.
+std::string taken_for(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional() || option->get_name() == "CMD" || option->count() == 0) continue;
+    return ", and '" + option->results().front() + "' was taken for " + option->get_name();
+  }
+  return "";
 }
 
 std::string mismatch(std::string_view what) {
@@ -199,7 +220,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
     return "the config file: " + what;
   }
   if (dynamic_cast<const CLI::FileError*>(&error) != nullptr) return "the config file " + what;
-  return what;
+  return what == "CMD is required" ? what + taken_for(app) : what;
 }
 
 // The exit code for what was asked for wrongly.

@@ -176,8 +176,14 @@ TEST_F(CoordRun, without_renewal_the_command_has_its_time_and_no_longer) {
 
 TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"run", "t", "--ttl", "soon", "--", "true"}), 64, "--ttl");
-  expect_one_line(program.run({"run", "t", "--ttl", "1ms", "--", "true"}), 64, "lease");
+  expect_one_line(program.run({"run", "t", "--ttl", "1ms", "--", "true"}), 64, "--ttl is from 100ms to 24h");
   expect_one_line(program.run({"run", "t"}), 64, "CMD");
+  expect_one_line(program.run({"run", "--ttl", "30s", "--", "./x"}), 64, "'./x' was taken for TASK");
+  expect_one_line(program.run({"run", "t", "--jsn", "--", "true"}), 64, "unknown option '--jsn'");
+  expect_one_line(program.run({"run", "t", "./report.sh", "--verbose"}), 64, "options of CMD go after a --");
+  expect_one_line(program.run({"--store", "sqlite:x.db", "run", "t", "--", "true"}), 64,
+                  "'--store' is an option of 'holdfast run', and comes after that");
+  expect_one_line(program.run({"--json", "task", "ls"}), 64, "'--json' is an option of 'holdfast task ls'");
   expect_one_line(program.run({"run", "t", "--on-lost", "pray", "--", "true"}), 64, "pray");
   expect_one_line(program.run({"run", "t", "--wait", "1s", "--no-wait", "--", "true"}), 64, "--no-wait");
   expect_one_line(program.run({"run", "t", "--store", "postgres:x", "--", "true"}), 64, "postgres");
@@ -372,6 +378,17 @@ TEST_F(CoordRun, output_that_does_not_fit_is_told_and_nothing_is_recorded) {
   expect_one_line(program.run({"once", "j", "--", "/bin/sh", "-c", "yes '\"' | head -c 200000"}), 1,
                   "200000 bytes, which as JSON writes them are 400");
   EXPECT_EQ(program.run({"once", "k", "--", "echo", "small"}).out, "small\n");
+}
+
+TEST_F(CoordRun, output_without_end_fills_no_disk_and_leaves_no_file) {
+  std::filesystem::create_directory(program.file("tmp"));
+  program.set("TMPDIR", program.file("tmp"));
+  const std::string script =
+      R"sh(exec 3>&1; ls "$TMPDIR" >named; head -c 20000000 /dev/zero; )sh"
+      R"sh(until [ "$(stat -Lc %s /proc/$$/fd/3)" -lt 1000000 ]; do sleep 0.05; done; touch dropped)sh";
+  expect_one_line(program.run({"once", "k", "--", "/bin/sh", "-c", script}), 1, "printed 20000000 bytes");
+  EXPECT_TRUE(std::filesystem::exists(program.file("dropped")));
+  EXPECT_EQ(program.read("named"), "") << "a file that has no name needs nobody to remove it";
 }
 
 // ---- decide, task ----
