@@ -16,12 +16,18 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
   void begin() {
     waiting_ = desk_.waiting.add(call_);
     call_->on_hang_up([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->hung_up_ = true;
+      if (const auto self = weak.lock()) self->hang_up();
     });
     look();
   }
 
  private:
+  /// Who has closed only his half is there to hear of it; the others hold up nobody.
+  void hang_up() {
+    hung_up_ = true;
+    if (is_waited_for()) call_->fail(Problem{410, "lost", "The caller had hung up: it was given nothing.", {}});
+  }
+
   void look() {
     const Input& body = call_->body();
     ReceiveOptions options;
@@ -45,12 +51,9 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     const bool is_here = result && *result;
     // A claim that was under way while the machine stood still may have run out since (S7).
     const bool is_late = is_here && desk_.stops() != stops_;
-    if (is_here && (!is_waited || hung_up_ || is_late)) give_back(desk_, (*result)->receipt);
+    if (is_here && (!is_waited || is_late)) give_back(desk_, (*result)->receipt, Given::to_nobody);
     if (!is_waited) return;
-    if (hung_up_ || is_late) {
-      return call_->fail(
-          Problem{410, "lost", "The caller had hung up, or this machine stood still: it was given nothing.", {}});
-    }
+    if (is_late) return call_->fail(Problem{410, "lost", "This machine stood still: the batch was given back.", {}});
     if (!result) return call_->fail(result.error());
     if (!is_here) return call_->answer(200, {{"batch", nullptr}});
     hand_over(**result);
@@ -73,7 +76,7 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
       desk_.invocations->gave(batch.receipt, call_->invocation());
     }
     call_->answer(200, {{"batch", std::move(json)}}, {}, [desk = &desk_, receipt = batch.receipt](bool was_sent) {
-      if (!was_sent) give_back(*desk, receipt);
+      if (!was_sent) give_back(*desk, receipt, Given::to_nobody);
     });
   }
 
@@ -88,9 +91,10 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
 
 }  // namespace
 
-void give_back(Desk& desk, const Receipt& receipt, std::function<void()> done) {
+void give_back(Desk& desk, const Receipt& receipt, Given given, std::function<void()> done) {
   Settlement settlement;
   settlement.kind = Settlement::Kind::nack;
+  settlement.is_undelivered = given == Given::to_nobody;
   run(desk, std::make_unique<Settle>(receipt, std::move(settlement), desk.deadline(), desk.loop.random()),
       [done = std::move(done)](const Ended<Settled>&) {
         if (done) done();

@@ -9,7 +9,9 @@ namespace holdfast::serve {
 [[nodiscard]] boost::json::object message_json(const Message& message);
 
 /// Nobody has it: due again at once. Where that fails, its lease runs out; where it has, nothing happens (S2).
-void give_back(Desk& desk, const Receipt& receipt, std::function<void()> done = {});
+/// What nobody was given does not count as received.
+enum class Given { to_its_caller, to_nobody };
+void give_back(Desk& desk, const Receipt& receipt, Given given, std::function<void()> done = {});
 
 /// Waits for messages, and hands them over. Poison on the way is dealt with as the caller has said.
 void receive(Desk& desk, const CallPtr& call);

@@ -135,9 +135,15 @@ std::shared_ptr<Asking> Asking::begin(Desk& desk, const CallPtr& call, const cha
   std::shared_ptr<Asking> asking(new Asking(desk, call, std::move(guard)));
   asking->waiting_ = desk.waiting.add(call);
   call->on_hang_up([asking = std::weak_ptr(asking)] {
-    if (const auto self = asking.lock()) self->hung_up_ = true;
+    if (const auto self = asking.lock()) self->hang_up();
   });
   return asking;
+}
+
+/// Who has closed only his half is there to hear that it will not be his; the others hold up nobody.
+void Asking::hang_up() {
+  hung_up_ = true;
+  if (is_waited_for()) call_->fail(gone(*guard_));
 }
 
 bool Asking::is_waited_for() {
@@ -149,11 +155,6 @@ void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, int statu
   if (!is_waited_for()) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
   // A claim that was under way while the machine stood still may have run out since (S7).
   if (desk_.stops() != stops_) {
-    desk_.guards.let_go(guard_, GuardEnd::undelivered);
-    return call_->fail(gone(*guard_));
-  }
-  // Told all the same: who has closed only his half is there to hear that it is gone again.
-  if (hung_up_) {
     desk_.guards.let_go(guard_, GuardEnd::undelivered);
     return call_->fail(gone(*guard_));
   }
@@ -170,10 +171,7 @@ void Asking::answer(int status, const boost::json::object& body) {
 
 void Asking::fail(const Failure& failure) {
   desk_.guards.forget(guard_);
-  if (!is_waited_for()) return;
-  // Who has closed only his half is there to hear that it is not his.
-  if (hung_up_) return call_->fail(gone(*guard_));
-  call_->fail(failure);
+  if (is_waited_for()) call_->fail(failure);
 }
 
 }  // namespace holdfast::serve

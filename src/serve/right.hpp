@@ -39,6 +39,7 @@ class Asking : public std::enable_shared_from_this<Asking> {
  private:
   Asking(Desk& desk, CallPtr call, GuardPtr guard)
       : desk_(desk), call_(std::move(call)), guard_(std::move(guard)), stops_(desk.stops()) {}
+  void hang_up();
   [[nodiscard]] bool is_waited_for();
 
   Desk& desk_;

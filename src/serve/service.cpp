@@ -239,7 +239,7 @@ void Service::Impl::end_invocations(const std::string& that_begins) {
   }
   for (const Receipt& receipt : invocations->take_left_behind(that_begins)) {
     ++batches_on_their_way_back;
-    give_back(desk, receipt, [this] {
+    give_back(desk, receipt, Given::to_its_caller, [this] {
       --batches_on_their_way_back;
       drained();
     });

@@ -269,6 +269,9 @@ Settle::Plan Settle::plan(Now now) {
       if (head > receipt_.last) give_back(*group, head, now.wall, update.changes);
       break;
     case Settlement::Kind::nack:
+      if (settlement_.is_undelivered && group->receives > 0) {
+        update.changes.push_back(Change::set(coord::receives, group->receives - 1));
+      }
       give_back(*group, head, now.wall + std::chrono::ceil<milliseconds>(settlement_.delay), update.changes);
       break;
     case Settlement::Kind::extend: {

@@ -125,7 +125,8 @@ struct Settlement {
   std::int64_t count = 0;
   Duration delay{};
   Duration visibility{};
-  std::string reason;  ///< park: for people
+  std::string reason;           ///< park: for people
+  bool is_undelivered = false;  ///< nack: nobody was given it, so that it does not count as received
 };
 /// One conditional write under the receipt's owner and epoch: what a late consumer says is refused (S2).
 class Settle final : public RowProcedure<Settled> {
