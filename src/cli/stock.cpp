@@ -153,8 +153,9 @@ CLI::App& add_one(Setup setup, CommandText text, const std::string& failed, cons
 
 void add_end(Setup setup, const SettingsPtr& settings, CommandText text,
              Result<int> (*action)(const StockSettings&)) {
-  CLI::App& app =
-      add_one(setup, std::move(text), "refused: it has ended in another way, or there is none", settings, action);
+  const std::string failed =
+      action == reservation ? "there is none" : "refused: it has ended in another way, or there is none";
+  CLI::App& app = add_one(setup, std::move(text), failed, settings, action);
   add_name(app, "ID", settings->id, "the reservation");
   add_call(app, settings->call, "the reservation");
 }

@@ -85,10 +85,23 @@ Result<void> list(StoreSession& session, const TaskSettings& settings) {
   return print(table.render());
 }
 
+/// Nothing has this name; or what has it is of the other kind.
+Error nothing_called(StoreSession& session, const TaskSettings& settings) {
+  TaskSettings other = settings;
+  other.is_once = !settings.is_once;
+  const auto row = session.get(key_of(other));
+  std::string detail = "nothing is called '" + settings.task + "': see 'holdfast task ls'";
+  if (row && *row) {
+    detail = "'" + settings.task + "' is " +
+             (other.is_once ? "a key of 'holdfast once': add --once" : "a task of 'holdfast run': leave out --once");
+  }
+  return {Code::not_found, std::move(detail)};
+}
+
 Result<void> show(StoreSession& session, const TaskSettings& settings) {
   const auto row = session.get(key_of(settings));
   if (!row) return tl::unexpected<Error>(row.error());
-  if (!*row) return fail(Code::not_found, "nothing is called '" + settings.task + "': see 'holdfast task ls'");
+  if (!*row) return tl::unexpected<Error>(nothing_called(session, settings));
   const TaskView view = view_of(**row, session.wall());
   if (settings.json) return print(boost::json::serialize(json_of(view)) + "\n");
   std::string text = "name    " + one_line(view.name) + "\nkind    " + view.kind + "\nlease   " + view.lease +
@@ -109,8 +122,7 @@ Result<void> release(StoreSession& session, const TaskSettings& settings) {
   if (!written) return tl::unexpected<Error>(written.error());
   if (written->applied)
     return print("released " + settings.task + ", epoch " + std::to_string(settings.epoch) + "\n");
-  if (!written->row)
-    return fail(Code::not_found, "nothing is called '" + settings.task + "': see 'holdfast task ls'");
+  if (!written->row) return tl::unexpected<Error>(nothing_called(session, settings));
   const TaskView view = view_of(*written->row, session.wall());
   if (view.owner.empty()) return fail(Code::not_found, "nobody holds " + settings.task);
   return fail(Code::denied, "the lease on " + settings.task + " has epoch " + std::to_string(view.epoch) +

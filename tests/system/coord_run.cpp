@@ -400,6 +400,7 @@ TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
   EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr(" left"));
   expect_one_line(program.run({"task", "release", "t", "--epoch", "7"}), 1, "epoch 1");
   expect_one_line(program.run({"task", "show", "nothing"}), 1, "nothing");
+  expect_one_line(program.run({"task", "show", "t", "--once"}), 1, "leave out --once");
   holder.kill(SIGTERM);
   EXPECT_TRUE(holder.wait(30s));
   EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr("free"));
