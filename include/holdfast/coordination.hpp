@@ -95,7 +95,7 @@ struct Reservation {
     held,       ///< the goods are set aside, until it expires
     confirmed,  ///< they are gone for good
     cancelled,  ///< they are back
-    expired,    ///< the same, because nobody confirmed in time
+    expired,    ///< nobody confirmed in time: they are back, or come back when it is next looked
   };
   std::string id;
   State state = State::held;

@@ -145,7 +145,8 @@ class Coordinator {
   /// Once for each `op_id`. Below its floor: refused.
   [[nodiscard]] Ended<Added> add(AddOptions options);
   [[nodiscard]] Ended<std::int64_t> number(AddOptions::To of, std::string_view key);  ///< 0 where there is none
-  /// All or none. Where there is too little, what has expired is returned first; then refused.
+  /// All or none. Where there is too little, what has expired is returned first; then refused. Refused
+  /// as well where the reservation of this id was cancelled or has expired; where it was confirmed, a repeat says so.
   [[nodiscard]] Ended<Reservation> reserve(ReserveOptions options);
   [[nodiscard]] Ended<Reservation> confirm(std::string_view reservation);
   [[nodiscard]] Ended<Reservation> cancel(std::string_view reservation);

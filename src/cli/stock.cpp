@@ -123,7 +123,7 @@ Result<int> reservation(const StockSettings& settings) {
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto there = here.carry_out<Reservation, ReadReservation>(settings.call.store_patience, settings.id);
     if (!there) return there.error();
-    return tell_reservation(settings, as_of(*there, here.session().wall()));
+    return tell_reservation(settings, *there);
   });
 }
 
@@ -192,8 +192,9 @@ void add_stock(Setup setup) {
               {.name = "reserve",
                .description = "set goods aside, all or none, until they are confirmed, cancelled or expire",
                .example = "stock reserve order-17 shirt=2 hat=1 --ttl 15m"},
-              "refused: of something there are too few; or something else failed", settings, reserve);
-  add_name(reserves, "ID", settings->id, "names the reservation: repeated, it is made once");
+              "refused: of something there are too few, or ID has ended; or something else failed", settings, reserve);
+  add_name(reserves, "ID", settings->id,
+           "names the reservation: repeated while it is held or confirmed, it is made once");
   add_arguments(reserves, "SKU=COUNT", settings->items, "what, and how many").required();
   add_duration(reserves, "--ttl", settings->ttl, "goods that are not confirmed by then come back");
   add_duration(reserves, "--remember", settings->remember, "how long ID is known after that, at least");

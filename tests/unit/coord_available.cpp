@@ -357,6 +357,18 @@ TEST_F(AvailableTest, a_quota_that_the_store_was_too_slow_for_is_there_when_it_i
   EXPECT_EQ(here_->set_aside("more", {{"hat", 7}}).error().kind, Failure::Kind::refused);
 }
 
+TEST_F(AvailableTest, a_quota_that_was_refused_or_given_back_stays_refused_however_often_it_is_asked_for) {
+  put_hats(10);
+  EXPECT_EQ(here_->set_aside("more", {{"hat", 11}}).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(here_->set_aside("more", {{"hat", 11}}).error().kind, Failure::Kind::refused);
+  ASSERT_TRUE(here_->set_aside("quota", {{"hat", 4}}));
+  ASSERT_TRUE(*here_->available->give_back("quota"));
+  EXPECT_EQ(here_->set_aside("quota", {{"hat", 4}}).error().kind, Failure::Kind::refused);
+  ASSERT_EQ(here_->reconcile()->quotas_returned, 1U);
+  EXPECT_EQ(here_->set_aside("quota", {{"hat", 4}}).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(hats(), 10);
+}
+
 // Two machines, each with a journal; the way to the store comes and goes, replies get lost, processes die at any
 // time. Compared with a plain account of what was accepted.
 TEST_F(AvailableTest, whatever_happens_it_adds_up) {

@@ -75,8 +75,16 @@ class Day {
     // Slow disks are no reason to fail: it is asked again, as a caller would.
     for (int tries = 0; tries < 50; ++tries) {
       if (wait([&](auto then) { available_->set_aside("quota", {{"hat", 5}}, 48h, then); })) return true;
+      if (was_given_back()) return true;  // refused: he was killed later in the day
     }
     return false;
+  }
+
+  bool was_given_back() {
+    const auto quotas = journal_->quotas();
+    if (!quotas || quotas->empty()) return false;
+    const Quota::State is = quotas->front().state;
+    return is == Quota::State::closing || is == Quota::State::returned;
   }
 
   /// A ticket that has been rejected meanwhile is told to be.

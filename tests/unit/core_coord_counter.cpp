@@ -231,6 +231,29 @@ TEST_F(StockTest, a_repeat_sets_nothing_aside_and_another_basket_under_its_id_is
   EXPECT_EQ(reserve("r", {{"shirt", 3}}).error().kind, Failure::Kind::mismatch);
 }
 
+TEST_F(StockTest, a_repeat_of_what_has_ended_is_refused_since_nothing_is_set_aside) {
+  put("shirt", 5);
+  const auto bought = *reserve("bought", {{"shirt", 1}});
+  const auto left = *reserve("left", {{"shirt", 1}});
+  ASSERT_TRUE(end(bought, State::confirmed));
+  ASSERT_TRUE(end(left, State::cancelled));
+  ASSERT_TRUE(reserve("late", {{"shirt", 1}}, 1min));
+  const auto repeat = reserve("bought", {{"shirt", 1}});
+  EXPECT_TRUE(repeat->was_repeat);
+  EXPECT_EQ(repeat->state, State::confirmed);
+  const auto of_left = reserve("left", {{"shirt", 1}});
+  EXPECT_EQ(of_left.error().kind, Failure::Kind::refused);
+  EXPECT_THAT(of_left.error().error.detail, HasSubstr("left has ended: cancelled"));
+  run_.pass(1min);
+  const auto of_late = reserve("late", {{"shirt", 1}}, 1min);
+  EXPECT_EQ(of_late.error().kind, Failure::Kind::refused) << "its goods have not come back, but it cannot be confirmed";
+  EXPECT_THAT(of_late.error().error.detail, HasSubstr("late has ended: expired"));
+  ReadReservation reading("late", run_.now.instant + 10s, random_);
+  run_.run(reading);
+  EXPECT_EQ((*reading.result())->state, State::expired);
+  EXPECT_EQ(available("shirt"), 3);
+}
+
 TEST_F(StockTest, what_is_confirmed_is_gone_and_what_is_cancelled_is_back_once) {
   put("shirt", 5);
   const auto bought = *reserve("buy", {{"shirt", 2}});

@@ -144,6 +144,13 @@ Reserve::Plan Reserve::plan(Now now) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of other goods.")};
     }
+    // Who reserves goes on to be paid: of what has ended nothing is set aside any more. What this very call has set
+    // aside it tells as it is, with its time.
+    const State is = was_applied() ? there->state : as_of(*there, now.wall).state;
+    if (is == State::cancelled || is == State::expired) {
+      return refused("The reservation " + options_.id + " has ended: " + std::string(to_string(is)) +
+                     ". To set goods aside anew, use another id.");
+    }
     there->was_repeat = row->text(attribute::attempt) != attempt().to_string();
     return *std::move(there);
   }
@@ -224,11 +231,12 @@ Draw::Plan Draw::plan(Now now) {
 ReadReservation::ReadReservation(std::string_view id, Instant deadline, Random& random)
     : RowProcedure(Reserve::row_key(id), deadline, random), id_(id) {}
 
-ReadReservation::Plan ReadReservation::plan(Now /*now*/) {
+ReadReservation::Plan ReadReservation::plan(Now now) {
   const Row* row = find(key());
   if (row == nullptr) return unheard_of(id_);
-  if (std::optional<Reservation> there = reservation_in(*row)) return *std::move(there);
-  return damaged_row(key());
+  std::optional<Reservation> there = reservation_in(*row);
+  if (!there) return damaged_row(key());
+  return as_of(*std::move(there), now.wall);
 }
 
 EndReservation::EndReservation(const Reservation& reservation, State into, Duration skew, Instant deadline,
