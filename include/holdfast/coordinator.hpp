@@ -87,7 +87,7 @@ struct OnceRun {
 
 struct QueueOptions {
   std::size_t max = 10;                            ///< 1 to 100 messages
-  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long; extend() for more
+  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long (100 ms or more); or extend()
   Duration wait{};                                 ///< for something to come; 0: not at all
   enum class Poison {
     block,  ///< given out again and again

@@ -140,6 +140,7 @@ Result<int> tell_batch(const QueueSettings& settings, const Batch& batch, Durati
 
 Result<int> receive(const QueueSettings& settings) {
   if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
+  if (const auto fine = check_visibility(settings.visibility); !fine) return tl::unexpected<Error>(fine.error());
   const auto poison = poison_from(settings);
   if (!poison) return tl::unexpected<Error>(poison.error());
   ReceiveOptions options;
@@ -182,6 +183,7 @@ Result<int> nack(const QueueSettings& settings) {
   return settle(settings, {.kind = Settlement::Kind::nack, .delay = settings.delay});
 }
 Result<int> extend(const QueueSettings& settings) {
+  if (const auto fine = check_visibility(settings.visibility); !fine) return tl::unexpected<Error>(fine.error());
   return settle(settings, {.kind = Settlement::Kind::extend, .visibility = settings.visibility});
 }
 Result<int> park(const QueueSettings& settings) {

@@ -87,6 +87,9 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
   if (const auto fault = fault_in(draft.wish)) {
     return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
   }
+  if (const auto fault = fault_in_ticket(draft.ticket)) {
+    return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
+  }
   const auto there = journal_.find(draft.ticket);
   const auto waits = there ? journal_.has_unsettled(subject_of(draft.wish)) : tl::unexpected<Error>(there.error());
   if (!waits) return later(tl::unexpected(Failure{Failure::Kind::unavailable, waits.error()}));
@@ -117,6 +120,11 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
     // Ours whichever of its tries it was, also one before a crash.
     if constexpr (std::is_same_v<T, Decided>) {
       value.was_ours = is_proposed_under(value.proposer, draft.ticket);
+      if (value.was_ours && value.value != std::get<DecideWish>(draft.wish).proposal) {
+        return handler(tl::unexpected(
+            Failure{Failure::Kind::mismatch,
+                    Error(Code::usage, "the ticket " + draft.ticket + " was used to propose another value")}));
+      }
     }
     return handler(Accepted<T>(Committed<T>{std::move(value)}));
   }
@@ -151,9 +159,11 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
     loop_.post([handler, result = std::move(result)]() mutable { handler(std::move(result)); });
   };
   Quota wanted{id, basket, basket, loop_.wall() + whole(ttl), Quota::State::asked};
-  if (const auto fault = fault_in(DrawWish{basket, id}); fault || id.empty()) {
-    return later(
-        tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, fault ? *fault : "a quota has a name")}));
+  if (const auto fault = fault_in(DrawWish{basket, id})) {
+    return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
+  }
+  if (const auto fault = fault_in_ticket(id)) {  // a reservation's id, as tickets are
+    return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
   }
   // Before the store is asked: what is set aside there is known here.
   const auto quota = journal_.ask_quota(wanted);

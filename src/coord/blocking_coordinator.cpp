@@ -446,6 +446,7 @@ Ended<std::optional<Batch>> Coordinator::receive(std::string_view queue, QueueOp
     if (options.dead_letter == queue)
       return refuse(Error(Code::usage, "The dead-letter queue is this queue itself."));
   }
+  if (auto good = check_visibility(options.visibility); !good) return refuse(good.error());
   if (options.max < 1 || options.max > 100) return refuse(Error(Code::usage, "A batch has 1 to 100 messages."));
   ReceiveOptions what;
   what.queue = queue;
@@ -475,6 +476,7 @@ Ended<Settled> Coordinator::nack(const Receipt& receipt, Duration delay) {
   return impl_->carry_out<Settled, Settle>(receipt, Settlement{.kind = Settlement::Kind::nack, .delay = delay});
 }
 Ended<Settled> Coordinator::extend(const Receipt& receipt, Duration visibility) {
+  if (auto good = check_visibility(visibility); !good) return refuse(good.error());
   return impl_->carry_out<Settled, Settle>(receipt,
                                            Settlement{.kind = Settlement::Kind::extend, .visibility = visibility});
 }

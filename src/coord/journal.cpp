@@ -430,7 +430,8 @@ Ended<Journal::Appended> Journal::append(Intent draft, const Limits& limits, Wal
     return tl::unexpected(holdfast::Failure{kind, Error(code, std::move(why))});
   };
   if (const auto fault = fault_in(draft.wish)) return refused(Kind::rejected, Code::usage, *fault);
-  if (draft.ticket.empty() || !is_utf8(draft)) {
+  if (const auto fault = fault_in_ticket(draft.ticket)) return refused(Kind::rejected, Code::usage, *fault);
+  if (!is_utf8(draft)) {
     return refused(Kind::rejected, Code::usage, "a ticket, and all that is asked for under it, is UTF-8");
   }
   std::optional<holdfast::Failure> no;

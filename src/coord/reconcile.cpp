@@ -111,7 +111,11 @@ void Reconciler::preclude(const std::shared_ptr<Intent>& intent, const std::stri
   const Preclude* asked = procedure.get();
   runner_.run(std::move(procedure), [this, intent, asked, why = std::move(why)] {
     const Ended<Precluded>& result = *asked->result();
-    if (!result) return away(result.error().error);
+    if (!result) {
+      // What is wrong with this ticket says nothing about the others; that the store is away does.
+      if (result.error().kind == Failure::Kind::rejected) return leave(*intent, result.error().error.detail);
+      return away(result.error().error);
+    }
     if (result->has_happened) return confirm(intent, "it had been carried out before");
     reject(intent, why);
   });

@@ -24,11 +24,15 @@ class GatedStore final : public Store {
 
   Way way = Way::open;
   std::function<void()> before, after;
+  std::string rejects;  ///< who reads one row with this in its key is rejected; empty: nobody
 
   void initialize(Instant deadline, Handler<Reply<std::string>> handler) override {
     inner_->initialize(deadline, std::move(handler));
   }
   void get(std::string key, Instant deadline, Handler<RowReply> handler) override {
+    if (!rejects.empty() && key.find(rejects) != std::string::npos) {
+      return lose<std::optional<Row>>(std::move(handler), Outcome::rejected);
+    }
     pass(std::move(handler), [&](auto then) { inner_->get(std::move(key), deadline, std::move(then)); });
   }
   void batch_get(std::vector<std::string> keys, Instant deadline, Handler<RowsReply> handler) override {
@@ -69,10 +73,11 @@ class GatedStore final : public Store {
     forward(Handler<Reply<T>>([this, handler = std::move(handler)](const Reply<T>&) { lose<T>(handler); }));
   }
   template <class T>
-  void lose(Handler<Reply<T>> handler) {
-    loop_.call_after(std::chrono::milliseconds(1), [handler = std::move(handler)] {
+  void lose(Handler<Reply<T>> handler, Outcome outcome = Outcome::unknown) {
+    loop_.call_after(std::chrono::milliseconds(1), [handler = std::move(handler), outcome] {
       Reply<T> reply;
-      reply.error = Error(Code::unavailable, "the store is away");
+      reply.outcome = outcome;
+      reply.error = Error(Code::unavailable, outcome == Outcome::rejected ? "no such key" : "the store is away");
       handler(std::move(reply));
     });
   }

@@ -284,6 +284,19 @@ TEST_F(AvailableTest, what_is_too_old_and_may_have_happened_is_looked_for) {
   EXPECT_EQ(count(), 1);
 }
 
+TEST_F(AvailableTest, one_whose_row_the_store_rejects_holds_up_its_own_subject_only) {
+  here_->store->way = Way::shut;
+  ASSERT_TRUE(is_provisional(here_->add(1, "rejected")));
+  ASSERT_TRUE(is_provisional(here_->send("g", "1", "s")));
+  here_->store->way = Way::open;
+  here_->store->rejects = "rejected";
+  loop_.advance(1h);
+  const auto report = here_->reconcile();
+  EXPECT_FALSE(report->store_is_away);
+  EXPECT_EQ(report->left, 1U);
+  EXPECT_TRUE(here_->intent("s").is_settled());
+}
+
 // Found by the simulation: its caller is killed, calls again while the store is away, and nobody comes to reconcile
 // in time. It was rejected and compensated, and had happened.
 TEST_F(AvailableTest, a_ticket_that_was_carried_out_before_its_caller_was_killed_is_never_rejected) {
@@ -355,6 +368,25 @@ TEST_F(AvailableTest, a_quota_that_the_store_was_too_slow_for_is_there_when_it_i
   EXPECT_EQ(hats(), 6);
   EXPECT_EQ(here_->set_aside("quota", {{"hat", 5}}).error().kind, Failure::Kind::mismatch);
   EXPECT_EQ(here_->set_aside("more", {{"hat", 7}}).error().kind, Failure::Kind::refused);
+}
+
+TEST_F(AvailableTest, a_decision_under_its_ticket_with_another_value_is_a_mismatch) {
+  ASSERT_TRUE(is_committed(here_->decide(Value("yes"), "t")));
+  EXPECT_TRUE(is_committed(here_->decide(Value("yes"), "t")));
+  EXPECT_EQ(here_->decide(Value("no"), "t").error().kind, Failure::Kind::mismatch);
+  here_->store->way = Way::shut;
+  ASSERT_TRUE(is_provisional(here_->decide(Value("no"), "t")));
+  here_->store->way = Way::open;
+  EXPECT_EQ(here_->reconcile()->rejected, 1U);
+  EXPECT_THAT(here_->compensated, ElementsAre("t"));
+}
+
+TEST_F(AvailableTest, tickets_have_names_of_a_length_that_fits_into_a_row) {
+  EXPECT_EQ(here_->add(1, std::string(501, 't')).error().kind, Failure::Kind::rejected);
+  EXPECT_EQ(here_->available->sell({{"hat", 1}}, std::string(501, 't')).error().kind, Failure::Kind::rejected);
+  EXPECT_EQ(here_->set_aside(std::string(501, 'q'), {{"hat", 1}}).error().kind, Failure::Kind::rejected);
+  EXPECT_TRUE(is_committed(here_->add(1, std::string(500, 't'))));
+  EXPECT_TRUE(is_committed(here_->add(0, "nothing"))) << "as in the consistent mode";
 }
 
 TEST_F(AvailableTest, a_quota_that_was_refused_or_given_back_stays_refused_however_often_it_is_asked_for) {

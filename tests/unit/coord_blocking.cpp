@@ -370,6 +370,7 @@ TEST_F(DataTest, what_makes_no_sense_is_refused_before_the_store_is_asked) {
   EXPECT_EQ(kind_of(coordinator->add({.key = "k", .delta = 1})), Kind::rejected) << "no op_id";
   EXPECT_EQ(kind_of(coordinator->reserve({.id = "r"})), Kind::rejected) << "nothing in it";
   EXPECT_EQ(kind_of(coordinator->reserve({.id = "r", .basket = {{"a", 0}}})), Kind::rejected);
+  EXPECT_EQ(kind_of(coordinator->receive("q", {.visibility = 1ms})), Kind::rejected);
   EXPECT_EQ(kind_of(coordinator->send({.queue = "a#b", .group = "g"})), Kind::rejected);
   EXPECT_EQ(kind_of(coordinator->send({.queue = "a", .group = "g", .body = std::string(350'001, 'x')})),
             Kind::rejected);

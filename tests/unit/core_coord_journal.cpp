@@ -87,7 +87,7 @@ TEST(JournalRules, every_wish_is_written_and_read_back) {
 
 TEST(JournalRules, what_can_never_be_carried_out_is_not_accepted) {
   EXPECT_TRUE(fault_in(DecideWish{"", 1, "me"}));
-  EXPECT_TRUE(fault_in(AddWish{"c", 0, {}}));
+  EXPECT_TRUE(fault_in(AddWish{"", 1, {}}));
   EXPECT_TRUE(fault_in(DrawWish{{}, ""}));
   EXPECT_TRUE(fault_in(DrawWish{{{"hat", 0}}, ""}));
   EXPECT_TRUE(fault_in(SendWish{"q", "", "", 0ms}));

@@ -142,7 +142,6 @@ Result<void> check(const DecideWish& wish) {
   return coord::check_name("A decision's key", wish.key);
 }
 Result<void> check(const AddWish& wish) {
-  if (wish.delta == 0) return fail(Code::usage, "Adding nothing is no operation.");
   return coord::check_name("A counter's key", wish.key);
 }
 Result<void> check(const DrawWish& wish) {
@@ -160,6 +159,12 @@ Result<void> check(const SendWish& wish) {
 
 std::optional<std::string> fault_in(const Wish& wish) {
   const auto good = std::visit([](const auto& each) { return check(each); }, wish);
+  if (good) return std::nullopt;
+  return good.error().detail;
+}
+
+std::optional<std::string> fault_in_ticket(std::string_view ticket) {
+  const auto good = coord::check_name("A ticket", ticket);
   if (good) return std::nullopt;
   return good.error().detail;
 }

@@ -21,6 +21,8 @@ namespace holdfast {
 [[nodiscard]] std::optional<Wish> wish_from(std::string_view kind, const Attributes& arguments);
 /// Whether it can be carried out at all: names that are not empty, sizes within limits. What is wrong, in words.
 [[nodiscard]] std::optional<std::string> fault_in(const Wish& wish);
+/// Tickets are ids in the store: they fit into the key of a row.
+[[nodiscard]] std::optional<std::string> fault_in_ticket(std::string_view ticket);
 /// Whether a repeat under the same ticket asks for the same. Which quota is drawn on is not the caller's,
 /// and who proposes may be another process than before.
 [[nodiscard]] bool same_wish(const Wish& left, const Wish& right);

@@ -57,6 +57,8 @@ struct ReceiveOptions {
   std::optional<std::int64_t> receives_most;
   Instant wait_until{};  ///< for something to come; in the past: not at all
 };
+/// From 100 ms, as of a lease: in less nothing can be done, and it would count as a receive.
+[[nodiscard]] Result<void> check_visibility(Duration visibility);
 /// How long a consumer may believe that the group is its own: from before its request was sent, until a tenth of the
 /// time before the lease ends, since its clock may run slowly (S4).
 [[nodiscard]] Instant believed_until(Instant sent, Duration visibility);

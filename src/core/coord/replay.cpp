@@ -121,8 +121,10 @@ Verdict Replay::verdict(const Merge& merge) const {
   if (const auto* result = decided()) {
     if (!*result) return verdict_of(result->error());
     const auto& ours = std::get<DecideWish>(intent_.wish);
-    if (is_proposed_under((*result)->proposer, intent_.ticket)) return confirmed("ours is what was decided");
-    const std::string who = "what " + (*result)->proposer + " proposed was decided";
+    const bool is_under_ours = is_proposed_under((*result)->proposer, intent_.ticket);
+    if (is_under_ours && (*result)->value == ours.proposal) return confirmed("ours is what was decided");
+    const std::string who = is_under_ours ? "under this ticket another value was proposed, and decided"
+                                          : "what " + (*result)->proposer + " proposed was decided";
     return merge(ours, **result) ? confirmed(who) : rejected(who);
   }
   if (const auto* result = added()) {
