@@ -187,12 +187,12 @@ void add_stock(Setup setup) {
   add_name(shows, "SKU", settings->sku, "the article");
   add_call(shows, settings->call, "how many are available");
 
-  CLI::App& reserves =
-      add_one(setup,
-              {.name = "reserve",
-               .description = "set goods aside, all or none, until they are confirmed, cancelled or expire",
-               .example = "stock reserve order-17 shirt=2 hat=1 --ttl 15m"},
-              "refused: of something there are too few, or ID has ended; or something else failed", settings, reserve);
+  CLI::App& reserves = add_one(
+      setup,
+      {.name = "reserve",
+       .description = "set goods aside, all or none, until they are confirmed, cancelled or expire",
+       .example = "stock reserve order-17 shirt=2 hat=1 --ttl 15m"},
+      "refused: of something there are too few, or ID has ended; or something else failed", settings, reserve);
   add_name(reserves, "ID", settings->id,
            "names the reservation: repeated while it is held or confirmed, it is made once");
   add_arguments(reserves, "SKU=COUNT", settings->items, "what, and how many").required();

@@ -174,10 +174,10 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
   }
   if (quota->state == Quota::State::open) return later(*quota);
   if (quota->state != Quota::State::asked) {
-    return later(tl::unexpected(Failure{
-        Failure::Kind::refused,
-        Error(Code::exhausted, "nothing is set aside under " + id +
-                                   " any more: it was given back, or there were too few. Use another id")}));
+    return later(tl::unexpected(
+        Failure{Failure::Kind::refused,
+                Error(Code::exhausted, "nothing is set aside under " + id +
+                                           " any more: it was given back, or there were too few. Use another id")}));
   }
   auto procedure = std::make_unique<Reserve>(ReserveOptions{id, basket, ttl, intent_remembered},
                                              loop_.instant() + options_.patience, loop_.random());

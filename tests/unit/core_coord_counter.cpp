@@ -246,7 +246,8 @@ TEST_F(StockTest, a_repeat_of_what_has_ended_is_refused_since_nothing_is_set_asi
   EXPECT_THAT(of_left.error().error.detail, HasSubstr("left has ended: cancelled"));
   run_.pass(1min);
   const auto of_late = reserve("late", {{"shirt", 1}}, 1min);
-  EXPECT_EQ(of_late.error().kind, Failure::Kind::refused) << "its goods have not come back, but it cannot be confirmed";
+  EXPECT_EQ(of_late.error().kind, Failure::Kind::refused)
+      << "its goods have not come back, but it cannot be confirmed";
   EXPECT_THAT(of_late.error().error.detail, HasSubstr("late has ended: expired"));
   ReadReservation reading("late", run_.now.instant + 10s, random_);
   run_.run(reading);
