@@ -356,8 +356,9 @@ void Queues::judge() {
     }
     // Where clocks are wrong by any amount two may be given parts of one group, each in order.
     if (!stage_.clocks_keep_promise()) continue;
-    std::erase_if(group.dequeued, [&](const Dequeued& one) {
-      return std::ranges::find(group.enqueued, one.item, &Enqueued::item) == group.enqueued.end();
+    const auto& enqueued = group.enqueued;
+    std::erase_if(group.dequeued, [&enqueued](const Dequeued& one) {
+      return std::ranges::find(enqueued, one.item, &Enqueued::item) == enqueued.end();
     });
     if (const Verdict verdict = check_fifo(group.enqueued, group.dequeued); !verdict.good()) {
       stage_.broken("F30", verdict.words, subject(Kind::group, group.number));
