@@ -216,8 +216,8 @@ Plan draw_plan(std::uint64_t seed, std::optional<Scenario> scenario, const Cuts&
   auto drawn = static_cast<Scenario>(random.below(static_cast<std::size_t>(Scenario::reactive)));
   if (Random(seed_of(seed, "reactive")).below(13) == 0) drawn = Scenario::reactive;
   // So do these.
-  const std::uint64_t share = Random(seed_of(seed, "coordinators")).below(40);
-  if (share < 5) drawn = share == 0 ? Scenario::coordinators_beyond : Scenario::coordinators;
+  const std::uint64_t ticket = Random(seed_of(seed, "coordinators")).below(40);
+  if (ticket < 5) drawn = ticket == 0 ? Scenario::coordinators_beyond : Scenario::coordinators;
   plan.scenario = scenario.value_or(drawn);
   plan.stream = plan.scenario == Scenario::reactive;
 
