@@ -89,7 +89,6 @@ constexpr std::array<std::string_view, marks_count> names{"claim_settled",
                                                           "ticket_confirmed",
                                                           "ticket_rejected",
                                                           "sold_from_quota",
-                                                          "reconcile_busy",
                                                           "compensated",
                                                           "compensation_repeated"};
 

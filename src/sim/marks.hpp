@@ -95,7 +95,6 @@ enum class Mark : std::uint8_t {
   ticket_confirmed,         ///< settled: it happened
   ticket_rejected,          ///< settled: it never does
   sold_from_quota,          ///< goods were sold without the store
-  reconcile_busy,           ///< two wanted to settle one journal
   compensated,              ///< a rejected ticket was made good for
   compensation_repeated,    ///< the same, again, after a failure or a death
 };

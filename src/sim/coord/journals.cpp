@@ -221,7 +221,6 @@ void Journals::reconcile(Node& node) {
     if (!ended && ended.error().kind != Failure::Kind::busy) {
       stage_.broken("S10", "the journal fails: " + ended.error().error.detail, -1);
     }
-    if (!ended && ended.error().kind == Failure::Kind::busy) stage_.world.marks.hit(Mark::reconcile_busy);
     if (ended && ended->is_all() && stage_.at_the_end) settled_[node.machine()] = true;
     // What it says is final is so from now on.
     const auto all = desk->journal->list(coord::Journal::Which::all, 0, 10'000);
