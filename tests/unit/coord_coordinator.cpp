@@ -203,22 +203,6 @@ TEST_F(CoordinatorTest, a_claim_whose_reply_is_lost_is_known_by_its_attempt) {
   EXPECT_EQ((**mine->got)->epoch(), Epoch{1});
 }
 
-TEST_F(CoordinatorTest, a_claim_that_was_won_too_late_and_is_anothers_by_now_is_given_up) {
-  Process& slow = join("slow");
-  slow.store.judge = [&](const Update* update) {
-    slow.store.latency = update == nullptr ? 0s : 9500ms;  // the belief ends after 9 s
-    return Fault::none;
-  };
-  const auto tried = acquire(slow, "t", options());
-  loop_.advance(9200ms);
-  Process& thief = join("thief");
-  thief.store.update({"TASK#t", {Change::set(attribute::owner, "thief"), Change::add(attribute::epoch, 1)}, {}},
-                     loop_.instant() + 1s, [](const RowReply& reply) { ASSERT_TRUE(reply.ok()); });
-  ASSERT_TRUE(until([&] { return tried->got.has_value(); }));
-  EXPECT_FALSE(tried->holds());
-  EXPECT_EQ(row("TASK#t").text(attribute::owner), "thief");
-}
-
 TEST_F(CoordinatorTest, whichever_request_is_lost_the_task_is_held_by_one_and_given_back) {
   for (const Fault fault : {Fault::throttled, Fault::request_lost, Fault::reply_lost}) {
     for (int nth = 0; nth < 4; ++nth) {
