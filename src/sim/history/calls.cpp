@@ -30,12 +30,11 @@ struct Step {
 template <class Event, class State, class Model>
 class Search {
  public:
-  Search(std::vector<Step<Event>> steps, Model model) : steps_(std::move(steps)), model_(std::move(model)) {
+  Search(std::vector<Step<Event>> steps, Model model)
+      : steps_(std::move(steps)), model_(std::move(model)), definite_(count_definite(steps_)) {
     std::stable_sort(steps_.begin(), steps_.end(), [](const auto& left, const auto& right) {
       return std::tuple(!left.returned, left.invoked) < std::tuple(!right.returned, right.invoked);
     });
-    definite_ = static_cast<std::size_t>(
-        std::count_if(steps_.begin(), steps_.end(), [](const auto& step) { return step.returned.has_value(); }));
   }
 
   Verdict run(const std::string& about) {
@@ -59,6 +58,11 @@ class Search {
   }
 
  private:
+  static std::size_t count_definite(const std::vector<Step<Event>>& steps) {
+    return static_cast<std::size_t>(
+        std::count_if(steps.begin(), steps.end(), [](const auto& step) { return step.returned.has_value(); }));
+  }
+
   struct Configuration {
     std::vector<bool> done;
     std::size_t definite_done = 0;
