@@ -95,12 +95,11 @@ Result<void> check_visibility(Duration visibility) {
 // ---- Rows ----
 
 Result<void> check_names(std::string_view queue, std::string_view group) {
-  constexpr std::size_t most = 500;  // of 2,048 bytes that DynamoDB has for a key
   for (const auto& [what, name] : {std::pair("queue", queue), std::pair("group", group)}) {
     if (name.empty()) return fail(Code::usage, std::string("the ") + what + " has no name");
-    if (name.size() > most) {
+    if (name.size() > coord::name_bytes_most) {
       return fail(Code::usage, std::string("the name of the ") + what + " has " + std::to_string(name.size()) +
-                                   " bytes: at most " + std::to_string(most));
+                                   " bytes: at most " + std::to_string(coord::name_bytes_most));
     }
   }
   if (queue.find('#') != std::string_view::npos) {
