@@ -31,6 +31,8 @@ struct RightOptions {
   LeaseOptions lease{.lease = std::chrono::seconds(10)};
   bool renews = true;  ///< false: it ends when its lease does
   Duration wait{};     ///< how long somebody who holds it is waited for; 0: not at all
+  /// A request to stop ends the wait: Failure::Kind::busy. What was won by then is given to the caller all the same.
+  std::stop_token cancel{};
 };
 
 /// An exclusive right that is held: to do something until it ends. Renewed in the background unless told otherwise.
@@ -79,6 +81,7 @@ struct OnceRunOptions {
   /// run it again.
   std::function<std::optional<OnceResult>(const Right&)> reconcile;
   Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least
+  std::stop_token cancel{};                     ///< of the wait, as RightOptions::cancel; not of what runs
 };
 struct OnceRun {
   std::optional<OnceResult> result;  ///< nothing: it was tried here and is not done; whoever is next tries again
@@ -97,6 +100,8 @@ struct QueueOptions {
   Poison poison = Poison::block;  ///< what becomes of a message that was given out more than `receives_most` times
   std::int64_t receives_most = 5;
   std::string dead_letter;
+  /// A request to stop ends the wait, with nothing. What was leased by then is given to the caller all the same.
+  std::stop_token cancel{};
 };
 
 /// The primitives of ephemeral coordinators (docs/coordinators.md), for programs that wait for each answer. Any

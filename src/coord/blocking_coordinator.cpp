@@ -83,6 +83,7 @@ Ended<void> came_to(HoldEnd how, const Error& error, const std::string& key) {
       return {};
     case HoldEnd::doubtful:
     case HoldEnd::unavailable:
+    case HoldEnd::unanswered:
       return tl::unexpected(Failure{
           Failure::Kind::unknown,
           Error(Code::unavailable,
@@ -166,7 +167,7 @@ class Coordinator::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Ended<Right> acquire(const std::string& task, const coord::TaskOptions& options);
+  Ended<Right> acquire(const std::string& task, const coord::TaskOptions& options, const std::stop_token& cancel);
   Ended<OnceRun> run_once(OnceOptions what, const coord::TaskOptions& task,
                           const std::function<std::optional<OnceResult>(const Right&)>& run,
                           const OnceRunOptions& options);
@@ -190,6 +191,15 @@ class Coordinator::Impl {
   Ended<T> ask(Ask ask) {
     return engine_->call<T>(
         [this, ask](std::function<void(Ended<T>)> answer) { ask(*coordinator_, std::move(answer)); });
+  }
+  /// The same, for one that waits for others; `ask` hands on what it is asked.
+  template <class T, class Ask>
+  Ended<T> ask_and_wait(const std::stop_token& cancel, Ask ask) {
+    const IsWanted is_wanted = [cancel] { return !cancel.stop_requested(); };
+    // Told on whichever thread requests it, at the latest until we return.
+    const std::stop_callback passes_on(cancel, [this] { engine_->post([this] { coordinator_->recheck(); }); });
+    return engine_->call<T>(
+        [&](std::function<void(Ended<T>)> answer) { ask(*coordinator_, is_wanted, std::move(answer)); });
   }
   Ended<Reservation> end_reservation(std::string_view id, Reservation::State into);
 
@@ -232,30 +242,31 @@ HoldingPtr Coordinator::Impl::make_holding() {
   return holding;
 }
 
-Ended<Right> Coordinator::Impl::acquire(const std::string& task, const coord::TaskOptions& options) {
-  return engine_
-      ->call<HoldingPtr>([this, task, options](std::function<void(Ended<HoldingPtr>)> answer) {
-        const HoldingPtr holding = make_holding();
-        coord::TaskEvents events;
-        events.acquired = [holding, answer = std::move(answer)](Ended<std::shared_ptr<Held>> got) {
-          if (!got) return answer(tl::unexpected(std::move(got.error())));
-          holding->begin(*std::move(got));
-          answer(holding);
-        };
-        events.lost = [holding](LossReason why) { holding->lose(why); };
-        events.ended = [holding](HoldEnd how, const Error& error) {
-          holding->ended(came_to(how, error, holding->key));
-        };
-        coordinator_->acquire(task, options, std::move(events));
-      })
-      .map([this](HoldingPtr holding) { return Right(std::make_unique<Right::Impl>(engine_, std::move(holding))); });
+Ended<Right> Coordinator::Impl::acquire(const std::string& task, const coord::TaskOptions& options,
+                                        const std::stop_token& cancel) {
+  const auto ask = [&](auto& coordinator, const IsWanted& is_wanted, std::function<void(Ended<HoldingPtr>)> answer) {
+    const HoldingPtr holding = make_holding();
+    coord::TaskEvents events;
+    events.acquired = [holding, answer = std::move(answer)](Ended<std::shared_ptr<Held>> got) {
+      if (!got) return answer(tl::unexpected(std::move(got.error())));
+      holding->begin(*std::move(got));
+      answer(holding);
+    };
+    events.lost = [holding](LossReason why) { holding->lose(why); };
+    events.ended = [holding](HoldEnd how, const Error& error) { holding->ended(came_to(how, error, holding->key)); };
+    events.is_wanted = is_wanted;
+    coordinator.acquire(task, options, std::move(events));
+  };
+  return ask_and_wait<HoldingPtr>(cancel, ask).map([this](HoldingPtr holding) {
+    return Right(std::make_unique<Right::Impl>(engine_, std::move(holding)));
+  });
 }
 
 Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOptions& task,
                                            const std::function<std::optional<OnceResult>(const Right&)>& run,
                                            const OnceRunOptions& options) {
   HoldingPtr holding;
-  const auto turn = engine_->call<Turn>([&](std::function<void(Ended<Turn>)> answer) {
+  const auto ask = [&](auto& coordinator, const IsWanted& is_wanted, std::function<void(Ended<Turn>)> answer) {
     holding = make_holding();
     coord::Coordinator::OnceEvents events;
     events.turn = [holding, answer = std::move(answer)](Ended<Turn> got) {
@@ -271,8 +282,10 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
       holding->ended({});
       if (holding->on_finished) std::exchange(holding->on_finished, {})(std::move(how));
     };
-    coordinator_->once(std::move(what), task, std::move(events));
-  });
+    events.is_wanted = is_wanted;
+    coordinator.once(std::move(what), task, std::move(events));
+  };
+  const auto turn = ask_and_wait<Turn>(options.cancel, ask);
   if (!turn) return tl::unexpected(turn.error());
   if (turn->done) return OnceRun{turn->done->result, true};
   if (turn->hold) {
@@ -364,7 +377,7 @@ Ended<Right> Coordinator::acquire(std::string_view task, RightOptions options) {
   if (auto good = check_name("A task's name", task); !good) return refuse(good.error());
   auto terms = impl_->task(options.lease, options.wait, options.renews);
   if (!terms) return refuse(terms.error());
-  return impl_->acquire(std::string(task), *terms);
+  return impl_->acquire(std::string(task), *terms, options.cancel);
 }
 
 Ended<OnceRun> Coordinator::run_once(std::string_view key,
@@ -454,11 +467,11 @@ Ended<std::optional<Batch>> Coordinator::receive(std::string_view queue, QueueOp
   what.visibility = options.visibility;
   what.skew = impl_->options_.skew;
   if (options.poison != QueueOptions::Poison::block) what.receives_most = options.receives_most;
-  return impl_->ask<std::optional<Batch>>([this, what,
-                                           poison = coord::Coordinator::Poison{!moves, options.dead_letter},
-                                           wait = options.wait](auto& coordinator, auto answer) {
-    coordinator.receive(what, poison, wait, impl_->options_.patience, std::move(answer));
-  });
+  const coord::Coordinator::Poison poison{!moves, options.dead_letter};
+  return impl_->ask_and_wait<std::optional<Batch>>(
+      options.cancel, [&](auto& coordinator, const IsWanted& is_wanted, auto answer) {
+        coordinator.receive(what, poison, options.wait, impl_->options_.patience, std::move(answer), is_wanted);
+      });
 }
 
 Ended<Settled> Coordinator::ack(const Receipt& receipt) {

@@ -13,10 +13,6 @@ bool same_terms(const LeaseTerms& left, const LeaseTerms& right) {
          left.skew == right.skew;
 }
 
-Failure not_wanted() {
-  return {Failure::Kind::busy, Error(Code::unavailable, "Nobody waits for it any more.")};
-}
-
 }  // namespace
 
 struct Coordinator::Acquiring {
@@ -73,13 +69,17 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
     if (*is_held) return claim->ended(how, error);
     if (how == HoldEnd::beaten) return claim->beaten();
     if (how == HoldEnd::rejected) return claim->failed({Failure::Kind::rejected, error});
-    claim->failed(
-        {Failure::Kind::unknown, Error(Code::unavailable,
-                                       "The store did not say in time whether the lease was won; if it was, it "
-                                       "runs out by itself. " +
-                                           error.detail)});
+    if (how == HoldEnd::unanswered) {
+      return claim->failed(
+          {Failure::Kind::unknown, Error(Code::unavailable,
+                                         "The store did not say in time whether the lease was won; if it was, it "
+                                         "runs out by itself. " +
+                                             error.detail)});
+    }
+    const std::string why = error.detail.empty() ? "There was no time left to ask the store." : error.detail;
+    claim->failed({Failure::Kind::unavailable, Error(Code::unavailable, "Nothing happened: " + why)});
   };
-  if (!by->claim(candidate, claim->extra, claim->when_lost, std::move(events))) {
+  if (!by->claim(candidate, claim->by, claim->extra, claim->when_lost, std::move(events))) {
     // Held by this very process, or the wall clock was set back since it was looked at.
     loop_.call_after(std::chrono::milliseconds(25), [claim, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) claim->beaten();
@@ -101,10 +101,10 @@ void Coordinator::acquire(const std::string& task, TaskOptions options, TaskEven
 void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
   const TaskOptions& options = what->options;
   const Instant deadline = std::max(what->wait_until, loop_.instant()) + options.patience;
-  auto procedure =
-      std::make_unique<AwaitTask>(what->key, options.terms.skew, what->wait_until, deadline, loop_.random());
+  auto procedure = std::make_unique<AwaitTask>(what->key, options.terms.skew, what->wait_until, deadline,
+                                               loop_.random(), what->events.is_wanted);
   const AwaitTask* looked = procedure.get();
-  runner_.run(std::move(procedure), [this, what, looked] {
+  const auto seen = [this, what, looked, deadline] {
     const Ended<Candidate>& candidate = *looked->result();
     if (!candidate) return what->events.acquired(tl::unexpected(candidate.error()));
     if (what->events.is_wanted && !what->events.is_wanted()) {
@@ -112,6 +112,7 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
     }
     Claim asked;
     asked.options = what->options;
+    asked.by = deadline;
     asked.won = [what](std::shared_ptr<Held> held) { what->events.acquired(std::move(held)); };
     asked.beaten = [this, what] { look(what); };
     asked.failed = [what](Failure failure) { what->events.acquired(tl::unexpected(std::move(failure))); };
@@ -120,7 +121,8 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
       if (what->events.ended) what->events.ended(how, error);
     };
     claim(*candidate, std::make_shared<const Claim>(std::move(asked)));
-  });
+  };
+  runner_.run(std::move(procedure), seen, what->events.is_wanted);
 }
 
 // ---- Decisions ----
@@ -178,11 +180,11 @@ struct Coordinator::Receiving {
   Poison poison;
   Instant deadline;
   BatchHandler handler;
-  std::function<bool()> is_wanted;
+  IsWanted is_wanted;
 };
 
 void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience,
-                          BatchHandler handler, std::function<bool()> is_wanted) {
+                          BatchHandler handler, IsWanted is_wanted) {
   options.wait_until = loop_.instant() + wait;
   const Instant deadline = options.wait_until + patience;
   receive(std::make_shared<Receiving>(
@@ -190,11 +192,12 @@ void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, 
 }
 
 void Coordinator::receive(const std::shared_ptr<Receiving>& what) {
-  run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random(), what->is_wanted),
-      [this, what](const Ended<std::optional<Batch>>& received) {
-        if (!received || !*received || !(*received)->is_poison) return what->handler(received);
-        put_away(what, (*received)->receipt);
-      });
+  const auto received = [this, what](const Ended<std::optional<Batch>>& got) {
+    if (!got || !*got || !(*got)->is_poison) return what->handler(got);
+    put_away(what, (*got)->receipt);
+  };
+  run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random(), what->is_wanted), received,
+      what->is_wanted);
 }
 
 void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt) {
@@ -231,9 +234,9 @@ void Coordinator::once(OnceOptions options, TaskOptions task, OnceEvents events)
 
 void Coordinator::look(const std::shared_ptr<Once>& what) {
   what->options.deadline = std::max(what->options.wait_until, loop_.instant()) + what->task.patience;
-  auto procedure = std::make_unique<LookOnce>(what->options, loop_.random());
+  auto procedure = std::make_unique<LookOnce>(what->options, loop_.random(), what->events.is_wanted);
   const LookOnce* looked = procedure.get();
-  runner_.run(std::move(procedure), [this, what, looked] {
+  const auto seen = [this, what, looked] {
     const Ended<OnceLook>& found = *looked->result();
     if (!found) return what->events.turn(tl::unexpected(found.error()));
     Turn turn;
@@ -246,6 +249,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     turn.result = what->result;
     Claim asked;
     asked.options = what->task;
+    asked.by = what->options.deadline;
     asked.extra = LookOnce::claim_changes(what->options);
     asked.when_lost = Holder::WhenLost::left;
     asked.won = [what, turn](std::shared_ptr<Held> held) mutable {
@@ -258,7 +262,8 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     asked.lost = what->events.lost;
     asked.ended = [this, what](HoldEnd how, const Error& error) { finished(what, how, error); };
     claim(free->candidate, std::make_shared<const Claim>(std::move(asked)));
-  });
+  };
+  runner_.run(std::move(procedure), seen, what->events.is_wanted);
 }
 
 Result<void> Coordinator::finish(const Turn& turn, OnceResult result, Duration retention) {

@@ -73,8 +73,9 @@ struct TaskEvents {
   std::function<void(LossReason)> lost;
   /// After `acquired` with a lease: how it ended. Once.
   std::function<void(HoldEnd, const Error&)> ended;
-  /// Asked before each claim: false, and it is not made, since nobody waits for it (Failure::Kind::busy).
-  std::function<bool()> is_wanted = {};
+  /// Asked before each look and each claim: false, and it is not made, since nobody waits for it
+  /// (Failure::Kind::busy). Where that changes during a wait: recheck().
+  IsWanted is_wanted = {};
 };
 
 /// The primitives of ephemeral coordinators, asynchronously, on one store: the shell around the rules in core/coord.
@@ -89,11 +90,13 @@ class Coordinator {
 
   void acquire(const std::string& task, TaskOptions options, TaskEvents events);
 
-  /// Any procedure of core/coord, to its end; `handler` is given its result.
+  /// Any procedure of core/coord, to its end; `handler` is given its result. `is_wanted` as Runner::run()'s.
   template <class P, class Handler>
-  void run(std::unique_ptr<P> procedure, Handler handler) {
+  void run(std::unique_ptr<P> procedure, Handler handler, IsWanted is_wanted = {}) {
     const P* running = procedure.get();
-    runner_.run(std::move(procedure), [running, handler = std::move(handler)] { handler(*running->result()); });
+    runner_.run(
+        std::move(procedure), [running, handler = std::move(handler)] { handler(*running->result()); },
+        std::move(is_wanted));
   }
 
   using DecideHandler = std::function<void(Ended<Decided>)>;
@@ -114,7 +117,7 @@ class Coordinator {
   /// Times in `options` are filled in. What is poison is dealt with, and the next is looked for.
   /// Nothing is claimed any more once `is_wanted` says false.
   void receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience, BatchHandler handler,
-               std::function<bool()> is_wanted = {});
+               IsWanted is_wanted = {});
 
   /// What a caller of once() is to do, or what there is.
   struct Turn {
@@ -129,13 +132,16 @@ class Coordinator {
     std::function<void(LossReason)> lost;
     /// After a turn with a lease: whether the result given to finish() stands in the row. Nothing: none was given.
     std::function<void(Ended<std::optional<OnceResult>>)> finished;
-    std::function<bool()> is_wanted = {};  ///< as of TaskEvents
+    IsWanted is_wanted = {};  ///< as of TaskEvents
   };
   /// The times in `options` are filled in from the task's.
   void once(OnceOptions options, TaskOptions task, OnceEvents events);
   /// Gives the lease back with the result, which is kept for `retention` at least. Code::usage where it is too large:
   /// then nothing happened, and the lease is still held. Code::unavailable where it is held no longer (F23).
   [[nodiscard]] Result<void> finish(const Turn& turn, OnceResult result, Duration retention);
+
+  /// What an is_wanted says may have changed: who waits and is not wanted any more is told at once.
+  void recheck() { runner_.recheck(); }
 
   [[nodiscard]] const WorkerId& owner() const { return owner_; }
   /// For procedures of other primitives on the same store, which has one listener for changes at most.
@@ -145,6 +151,7 @@ class Coordinator {
   /// What comes of a claim, for who looks and claims until one of them holds it.
   struct Claim {
     TaskOptions options;
+    Instant by{};  ///< it is given up
     std::vector<Change> extra;
     Holder::WhenLost when_lost = Holder::WhenLost::freed;
     std::function<void(std::shared_ptr<Held>)> won;

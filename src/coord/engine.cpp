@@ -40,6 +40,7 @@ class Engine::Body {
   void close(runtime::AsioLoop& loop);
 
   // On the thread.
+  bool is_over_ = false;  // who lived there is gone: what is still posted is dropped
   std::unique_ptr<Store> store_;
   std::shared_ptr<void> inhabitant_;
 
@@ -101,6 +102,7 @@ void Engine::Body::live(const std::string& url, First first, Duration patience, 
     const std::lock_guard lock(mutex_);
     loop_ = nullptr;
   }
+  is_over_ = true;
   inhabitant_.reset();
   if (store_) close(*loop);
 }
@@ -140,7 +142,9 @@ void Engine::Body::close(runtime::AsioLoop& loop) {
 bool Engine::Body::post(Task task) {
   const std::lock_guard lock(mutex_);
   if (loop_ == nullptr) return false;
-  loop_->post(std::move(task));
+  loop_->post([this, task = std::move(task)] {
+    if (!is_over_) task();
+  });
   return true;
 }
 

@@ -23,8 +23,9 @@ Holder::~Holder() {
   }
 }
 
-bool Holder::claim(const Candidate& candidate, std::vector<Change> extra, WhenLost when_lost, HoldEvents events) {
-  if (!keeper_.claim(candidate, loop_.now())) return false;
+bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> extra, WhenLost when_lost,
+                   HoldEvents events) {
+  if (!keeper_.claim(candidate, loop_.now(), by)) return false;
   Place& place = places_[keeper_.find(candidate.key).value()];
   place = Place{};
   place.events = std::move(events);
@@ -114,7 +115,8 @@ void Holder::write(const Action& action) {
   const std::vector<Change>* extra = kind == LeaseWrite::Kind::claim     ? &place.with_claim
                                      : kind == LeaseWrite::Kind::release ? &place.with_release
                                                                          : nullptr;
-  if (kind == LeaseWrite::Kind::release && place.is_left) {
+  // What was won too late to be told to anybody is given back as if nobody had begun: nobody has.
+  if (kind == LeaseWrite::Kind::release && place.is_left && place.guard) {
     // Effects are over, as after any release: nobody has to wait for the skew.
     const WallTime ended = loop_.wall() - std::chrono::ceil<std::chrono::milliseconds>(keeper_.terms().skew);
     place.with_release = {Change::set(attribute::owner, keeper_.owner().value),
@@ -138,7 +140,8 @@ void Holder::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& re
   const auto found = places_.find(slot);
   if (found != places_.end()) {
     Place& place = found->second;
-    if (kind == LeaseWrite::Kind::release) note_release(place, reply);
+    if (kind == LeaseWrite::Kind::release) note_release(slot, place, reply);
+    if (kind == LeaseWrite::Kind::claim && reply.outcome == Outcome::unknown) place.may_arrive = true;
     if (!reply.error.detail.empty()) place.error = std::move(reply.error);
     if (reply.value) place.row = *reply.value;
   }
@@ -147,13 +150,13 @@ void Holder::written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& re
 }
 
 /// The Keeper does not care how a release ended; who sent a result with it does.
-void Holder::note_release(Place& place, const RowReply& reply) const {
+void Holder::note_release(Slot slot, Place& place, const RowReply& reply) const {
   if (reply.outcome == Outcome::applied) place.release_came_to = HoldEnd::released;
   if (reply.outcome != Outcome::conflict) return;
   const std::string_view attempt = reply.value ? reply.value->text(attribute::attempt) : std::string_view();
   if (attempt == place.release.to_string()) {
     place.release_came_to = HoldEnd::released;  // an earlier try (S5)
-  } else if (!reply.value || !holds(fence(keeper_.owner(), place.guard->epoch()), &*reply.value)) {
+  } else if (!reply.value || !holds(fence(keeper_.owner(), keeper_.epoch(slot)), &*reply.value)) {
     place.release_came_to = HoldEnd::lost;
   }
 }
@@ -182,7 +185,7 @@ void Holder::forget(const Action& action) {
       case Ending::claim_conflict:
         return HoldEnd::beaten;
       case Ending::claim_failed:
-        return HoldEnd::unavailable;
+        return place.may_arrive ? HoldEnd::unanswered : HoldEnd::unavailable;
       case Ending::claim_refused:
         return HoldEnd::rejected;
       case Ending::lost:
@@ -190,7 +193,9 @@ void Holder::forget(const Action& action) {
       case Ending::released:
         break;
     }
-    return place.release_came_to.value_or(HoldEnd::doubtful);
+    if (place.guard) return place.release_came_to.value_or(HoldEnd::doubtful);
+    // Won too late, and given back before anybody was told.
+    return place.release_came_to ? HoldEnd::unavailable : HoldEnd::unanswered;
   }();
   if (place.events.ended) place.events.ended(how, place.error);
 }

@@ -16,6 +16,7 @@ namespace holdfast::coord {
 enum class HoldEnd {
   beaten,       ///< not won: somebody else was faster, or the row was not as it had been seen
   unavailable,  ///< not won: the store could not be asked in time; nothing is held
+  unanswered,   ///< not known to be won: the store did not say in time; a lease that was won runs out by itself
   rejected,     ///< not won: the store refuses it for good (the error says why)
   released,     ///< given back; what went with the release is in the row
   doubtful,     ///< given back, but whether that arrived is not known: the lease runs out by itself
@@ -44,9 +45,10 @@ class Holder {
 
   /// What the row says when a lease is lost: that it is free, or, as after leave(), that its holder began and left.
   enum class WhenLost { freed, left };
-  /// Asks for the lease; `extra` goes with the claim. False, and no event: it is not claimable yet, or its key is
-  /// held or asked for here already.
-  bool claim(const Candidate& candidate, std::vector<Change> extra, WhenLost when_lost, HoldEvents events);
+  /// Asks for the lease, until `by` at the latest; `extra` goes with the claim. False, and no event: it is not
+  /// claimable yet, or its key is held or asked for here already.
+  bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, WhenLost when_lost,
+             HoldEvents events);
   /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write.
   void release(const std::string& key, std::vector<Change> extra);
   /// Ends it, if it is still held, and leaves its owner in the row: whoever looks finds that somebody began (F22).
@@ -65,6 +67,7 @@ class Holder {
     std::shared_ptr<LeaseGuard> guard;
     Row row;
     Error error;
+    bool may_arrive = false;  // a claim came out unknown
     bool lost = false;
     bool is_left = false;  // its end leaves the owner in the row
     bool release_asked = false;
@@ -78,7 +81,7 @@ class Holder {
   void carry_out(const Action& action);
   void write(const Action& action);
   void written(Slot slot, WriteId id, LeaseWrite::Kind kind, RowReply&& reply);
-  void note_release(Place& place, const RowReply& reply) const;
+  void note_release(Slot slot, Place& place, const RowReply& reply) const;
   void won(const Action& action);
   void lose(const Action& action);
   void forget(const Action& action);

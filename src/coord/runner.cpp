@@ -41,9 +41,9 @@ Runner::~Runner() {
   if (listening_) store_.changes({});
 }
 
-Runner::Id Runner::run(std::unique_ptr<Procedure> procedure, std::function<void()> done) {
+Runner::Id Runner::run(std::unique_ptr<Procedure> procedure, std::function<void()> done, IsWanted is_wanted) {
   const Id id = ++last_id_;
-  runs_.emplace(id, Run{std::move(procedure), std::move(done)});
+  runs_.emplace(id, Run{std::move(procedure), std::move(done), std::move(is_wanted)});
   loop_.post([this, id, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) step(id);
   });
@@ -131,9 +131,17 @@ void Runner::listen() {
 }
 
 void Runner::changed() {
+  wake([](const Run& run) { return run.woken_by_changes; });
+}
+
+void Runner::recheck() {
+  wake([](const Run& run) { return run.is_wanted && !run.is_wanted(); });
+}
+
+void Runner::wake(const std::function<bool(const Run&)>& which) {
   std::vector<Id> woken;
   for (auto& [id, run] : runs_) {
-    if (run.timer == 0 || !run.woken_by_changes) continue;
+    if (run.timer == 0 || !which(run)) continue;
     loop_.cancel(std::exchange(run.timer, 0));
     woken.push_back(id);
   }

@@ -20,8 +20,11 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   using Id = std::uint64_t;
-  /// `done` is called once, never inside the call; the procedure lives until it returns.
-  Id run(std::unique_ptr<Procedure> procedure, std::function<void()> done);
+  /// `done` is called once, never inside the call; the procedure lives until it returns. `is_wanted` is the one that
+  /// the procedure asks, for recheck().
+  Id run(std::unique_ptr<Procedure> procedure, std::function<void()> done, IsWanted is_wanted = {});
+  /// What an is_wanted says may have changed: who pauses and is not wanted any more goes on at once, not after it.
+  void recheck();
   /// `done` will not be called. A write that is under way may still happen.
   void drop(Id id);
 
@@ -29,6 +32,7 @@ class Runner {
   struct Run {
     std::unique_ptr<Procedure> procedure;
     std::function<void()> done;
+    IsWanted is_wanted;
     TimerId timer = 0;
     bool woken_by_changes = false;
   };
@@ -38,6 +42,7 @@ class Runner {
   void answered(Id id, Answer answer);
   void pause(Id id, const Pause& pause);
   void changed();
+  void wake(const std::function<bool(const Run&)>& which);
   void listen();
   template <class Reply>
   [[nodiscard]] std::function<void(Reply)> answer_to(Id id);

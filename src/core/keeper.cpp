@@ -71,7 +71,7 @@ Keeper::Keeper(WorkerId owner, LeaseTerms terms, KeeperLimits limits, Random& ra
 
 // ---- What happened ----
 
-bool Keeper::claim(const Candidate& candidate, Now now) {
+bool Keeper::claim(const Candidate& candidate, Now now, Instant by) {
   if (room() == 0 || slots_.contains(candidate.key)) return false;
   if (now.wall < claimable_from(candidate, terms_.skew)) return false;
   const Slot slot = take_slot();
@@ -85,7 +85,7 @@ bool Keeper::claim(const Candidate& candidate, Now now) {
   lease.epoch = {candidate.epoch.value + 1};
   lease.state = State::claiming;
   // A claim that is settled later than this could not be believed in any more, whichever of its tries it was.
-  lease.until = now.instant + belief_;
+  lease.until = std::min(now.instant + belief_, by);
   lease.phase = phase_of(lease.key);
   slots_.emplace(lease.key, slot);
   ++used_;

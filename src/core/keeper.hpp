@@ -85,8 +85,8 @@ class Keeper {
   // What happened.
 
   /// Asks for a claim. False, and nothing happens: no room, draining, that key has a slot already, or the candidate
-  /// is not claimable yet by this clock.
-  bool claim(const Candidate& candidate, Now now);
+  /// is not claimable yet by this clock. Given up at `by`, where it has not been answered; then it may still arrive.
+  bool claim(const Candidate& candidate, Now now, Instant by = Instant::max());
   /// Everything up to `last_seq` was acknowledged (S9): rides on the next renewal or the release. Never goes back.
   void progress(Slot slot, std::int64_t last_seq);
   /// The next renewal goes out within a moment (200 ms at most, spread), out of turn: there is a first checkpoint to

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -113,6 +114,40 @@ TEST_F(RightTest, its_end_gives_it_back_to_who_waits) {
   });
   right.reset();
   waiting.join();
+}
+
+/// Each call that waits, without an end in sight, for what the first coordinator holds.
+TEST_F(BlockingTest, a_wait_can_be_cancelled) {
+  const auto first = open();
+  const auto second = open();
+  const Right right = *first->acquire("report");
+  std::thread runs([&] {
+    (void)first->run_once("k", [&](const Right&) -> std::optional<OnceResult> {
+      std::stop_source cancel;
+      const std::vector<std::function<std::optional<Kind>()>> calls = {
+          [&] { return kind_of(second->acquire("report", {.wait = 24h, .cancel = cancel.get_token()})); },
+          [&] {
+            return kind_of(second->run_once("k", [](const Right&) { return std::optional<OnceResult>(); },
+                                            {.wait = 24h, .cancel = cancel.get_token()}));
+          },
+          [&]() -> std::optional<Kind> {
+            const auto batch = second->receive("q", {.wait = 24h, .cancel = cancel.get_token()});
+            return batch && !*batch ? std::optional(Kind::busy) : std::nullopt;
+          },
+      };
+      std::atomic<int> cancelled = 0;
+      std::vector<std::thread> threads;
+      for (const auto& call : calls) {
+        threads.emplace_back([&] { cancelled += call() == Kind::busy ? 1 : 0; });
+      }
+      cancel.request_stop();
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(cancelled, 3);
+      for (const auto& call : calls) EXPECT_EQ(call(), Kind::busy) << "before it begins";
+      return std::nullopt;
+    });
+  });
+  runs.join();
 }
 
 TEST_F(RightTest, it_is_renewed) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,79 +11,17 @@
 
 #include "core/coord/counter.hpp"
 #include "core/coord/names.hpp"
-#include "store/memory/memory_store.hpp"
-#include "support/faulty_store.hpp"
-#include "support/virtual_loop.hpp"
+#include "support/coordinator_test.hpp"
 
 namespace holdfast::coord {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FaultyStore;
-using Fault = FaultyStore::Fault;
+using test::CoordinatorTest;
+using Fault = test::FaultyStore::Fault;
+using test::Process;
+using test::Try;
 using testing::HasSubstr;
-
-/// One process: a store of its own on the common table.
-struct Process {
-  Process(std::string name, const std::shared_ptr<store::MemoryTable>& table, Loop& loop)
-      : store(store::make_memory_store(table, loop), loop),
-        coordinator(std::make_unique<Coordinator>(name, store, loop)) {}
-  [[nodiscard]] std::size_t writes() const { return store.updates.size(); }
-
-  FaultyStore store;
-  std::unique_ptr<Coordinator> coordinator;
-};
-
-/// One try to get a task, and what became of it.
-struct Try {
-  std::optional<Ended<std::shared_ptr<Held>>> got;
-  std::optional<LossReason> lost;
-  std::optional<HoldEnd> ended;
-  [[nodiscard]] bool holds() const { return got && *got && **got; }
-  void let_go() { (**got)->release({}); }
-};
-
-class CoordinatorTest : public testing::Test {
- protected:
-  Process& join(const std::string& name) {
-    processes_.push_back(std::make_unique<Process>(name, table_, loop_));
-    return *processes_.back();
-  }
-  std::shared_ptr<Try> acquire(Process& by, const std::string& task, TaskOptions options) {
-    auto tried = std::make_shared<Try>();
-    by.coordinator->acquire(task, options,
-                            {.acquired = [tried](auto got) { tried->got = std::move(got); },
-                             .lost = [tried](LossReason reason) { tried->lost = reason; },
-                             .ended = [tried](HoldEnd how, const Error&) { tried->ended = how; }});
-    return tried;
-  }
-  TaskOptions options(Duration wait = 0s) {
-    TaskOptions options;
-    options.terms = *make_terms({.lease = 10s});
-    options.wait = wait;
-    return options;
-  }
-  bool until(const std::function<bool()>& condition, Duration limit = 1min) {
-    return loop_.advance_until(condition, limit);
-  }
-  Row row(const std::string& key) {
-    std::optional<Row> row;
-    bool answered = false;
-    const auto store = store::make_memory_store(table_, loop_);
-    store->get(key, loop_.instant() + 1s, [&](RowReply reply) {
-      row = reply.value;
-      answered = true;
-    });
-    EXPECT_TRUE(until([&] { return answered; }));
-    store->close([] {});
-    loop_.settle();
-    return row.value_or(Row{});
-  }
-
-  test::VirtualLoop loop_;
-  std::shared_ptr<store::MemoryTable> table_ = std::make_shared<store::MemoryTable>();
-  std::vector<std::unique_ptr<Process>> processes_;
-};
 
 TEST_F(CoordinatorTest, a_task_is_held_until_it_is_given_back_with_two_writes_in_all) {
   Process& me = join("me");
@@ -260,6 +199,87 @@ TEST_F(CoordinatorTest, a_store_that_does_not_answer_is_unavailable_within_the_c
   EXPECT_LE(loop_.instant() - begin, 5100ms);
 }
 
+TEST_F(CoordinatorTest, a_claim_is_given_up_with_the_callers_patience) {
+  struct Case {
+    Fault fault;
+    Failure::Kind kind;
+    const char* says;
+  };
+  for (const Case& each : {Case{Fault::throttled, Failure::Kind::unavailable, "Nothing happened: busy"},
+                           Case{Fault::request_lost, Failure::Kind::unknown, "runs out by itself"}}) {
+    SCOPED_TRACE(each.says);
+    table_ = std::make_shared<store::MemoryTable>();
+    Process& me = join("me");
+    me.store.judge = [&](const Update* update) { return update == nullptr ? Fault::none : each.fault; };
+    TaskOptions impatient = options();
+    impatient.patience = 1s;
+    const auto mine = acquire(me, "t", impatient);
+    const Instant begin = loop_.instant();
+    ASSERT_TRUE(until([&] { return mine->got.has_value(); }));
+    ASSERT_FALSE(*mine->got);
+    EXPECT_EQ(mine->got->error().kind, each.kind);
+    EXPECT_THAT(mine->got->error().error.detail, HasSubstr(each.says));
+    EXPECT_LE(loop_.instant() - begin, 1100ms) << "S10; its belief would be 9 s";
+  }
+}
+
+/// A grant that arrives when its belief is over is given back; by then anybody may have edited the row.
+TEST_F(CoordinatorTest, what_was_won_too_late_is_given_back_or_was_taken_by_another) {
+  for (const bool taken : {false, true}) {
+    SCOPED_TRACE(taken);
+    table_ = std::make_shared<store::MemoryTable>();
+    Process& me = join("me");
+    const Instant begin = loop_.instant();
+    // The first try is applied and its reply lost; that it was, is heard of when its belief has ended.
+    me.store.judge = [&](const Update* update) {
+      if (update == nullptr) return Fault::none;
+      if (me.writes() == 1) return Fault::reply_lost;
+      if (loop_.instant() - begin < 8500ms) return Fault::throttled;
+      me.store.latency = 1500ms;
+      return Fault::none;
+    };
+    TaskOptions patient = options();
+    patient.patience = 1min;
+    const auto mine = acquire(me, "t", patient);
+    ASSERT_TRUE(until([&] { return loop_.instant() - begin >= 9500ms; }));
+    if (taken) {
+      (void)table_->execute(
+          Update{"TASK#t", {Change::set(attribute::owner, "thief"), Change::add(attribute::epoch, 1)}, {}},
+          loop_.wall());
+    }
+    ASSERT_TRUE(until([&] { return mine->got.has_value(); }));
+    ASSERT_FALSE(*mine->got);
+    EXPECT_EQ(mine->got->error().kind, Failure::Kind::unavailable);
+    EXPECT_EQ(row("TASK#t").text(attribute::owner), taken ? "thief" : "");
+  }
+}
+
+TEST_F(CoordinatorTest, who_is_not_wanted_any_more_is_told_at_once_and_asks_for_nothing_more) {
+  const auto first = acquire(join("a"), "t", options());
+  ASSERT_TRUE(until([&] { return first->holds(); }));
+  Process& waits = join("b");
+  bool is_wanted = true;
+  std::optional<Ended<std::shared_ptr<Held>>> got;
+  waits.coordinator->acquire(
+      "t", options(1h),
+      {.acquired = [&](auto how) { got = std::move(how); }, .is_wanted = [&] { return is_wanted; }});
+  std::optional<Ended<std::optional<Batch>>> batch;
+  waits.coordinator->receive(
+      {.queue = "q"}, {}, 1h, 5s, [&](const auto& how) { batch = how; }, [&] { return is_wanted; });
+  loop_.advance(10s);
+  waits.coordinator->recheck();
+  loop_.settle();
+  EXPECT_FALSE(got || batch) << "both are wanted";
+  const auto asked = waits.store.asked;
+  is_wanted = false;
+  waits.coordinator->recheck();
+  loop_.settle();
+  ASSERT_TRUE(got && batch);
+  EXPECT_EQ(got->error().kind, Failure::Kind::busy);
+  EXPECT_FALSE(**batch);
+  EXPECT_EQ(waits.store.asked, asked);
+}
+
 TEST_F(CoordinatorTest, one_that_is_forgotten_is_given_back) {
   auto mine = acquire(join("me"), "t", options());
   ASSERT_TRUE(until([&] { return mine->holds(); }));
@@ -277,169 +297,6 @@ TEST_F(CoordinatorTest, a_lease_outlives_neither_its_loss_nor_its_coordinator) {
   mine->let_go();  // nobody is there any more: no harm
   loop_.advance(1min);
 }
-
-// ---- Once ----
-
-/// One call of once(), and what became of it.
-struct Call {
-  std::optional<Ended<Coordinator::Turn>> turn;
-  std::optional<Ended<std::optional<OnceResult>>> finished;
-  bool lost = false;
-  [[nodiscard]] bool runs() const { return turn && *turn && (*turn)->held; }
-};
-
-class OnceCallTest : public CoordinatorTest {
- protected:
-  std::shared_ptr<Call> once(Process& by, Duration wait = 0s,
-                             OnceOptions::Abandoned abandoned = OnceOptions::Abandoned::rerun) {
-    auto call = std::make_shared<Call>();
-    OnceOptions what;
-    what.key = "k";
-    what.fingerprint = "f";
-    what.abandoned = abandoned;
-    by.coordinator->once(what, options(wait),
-                         {.turn = [call](auto turn) { call->turn = std::move(turn); },
-                          .lost = [call](LossReason) { call->lost = true; },
-                          .finished = [call](auto finished) { call->finished = std::move(finished); }});
-    return call;
-  }
-  bool finish(Process& by, Call& call, const char* content = "result") {
-    return by.coordinator->finish(**call.turn, {true, content, loop_.wall()}, 24h).has_value();
-  }
-};
-
-TEST_F(OnceCallTest, it_takes_two_writes_and_its_replay_none) {
-  Process& first = join("a");
-  const auto run = once(first);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  EXPECT_TRUE(finish(first, *run));
-  ASSERT_TRUE(until([&] { return run->finished.has_value(); }));
-  ASSERT_TRUE(*run->finished);
-  EXPECT_EQ(first.writes(), 2U);
-  Process& second = join("b");
-  const auto replay = once(second);
-  ASSERT_TRUE(until([&] { return replay->turn.has_value(); }));
-  ASSERT_TRUE(*replay->turn);
-  ASSERT_TRUE((*replay->turn)->done);
-  EXPECT_EQ((*replay->turn)->done->result.content, "result");
-  EXPECT_EQ(second.writes(), 0U);
-}
-
-TEST_F(OnceCallTest, a_duplicate_that_waits_is_given_the_result_of_the_first) {
-  Process& first = join("a");
-  const auto run = once(first);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  const auto waits = once(join("b"), 1min);
-  loop_.advance(3s);
-  EXPECT_FALSE(waits->turn);
-  EXPECT_TRUE(finish(first, *run));
-  ASSERT_TRUE(until([&] { return waits->turn.has_value(); }));
-  EXPECT_EQ((*waits->turn)->done->result.content, "result");
-}
-
-TEST_F(OnceCallTest, one_that_failed_for_now_is_run_by_the_next) {
-  auto run = once(join("a"));
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  run->turn.reset();  // dropped without a result
-  ASSERT_TRUE(until([&] { return run->finished.has_value(); }));
-  ASSERT_TRUE(*run->finished);
-  EXPECT_FALSE(**run->finished) << "nothing was recorded";
-  const auto next = once(join("b"));
-  ASSERT_TRUE(until([&] { return next->runs(); }));
-  EXPECT_FALSE((*next->turn)->was_abandoned);
-}
-
-TEST_F(OnceCallTest, f23_a_zombie_does_not_overwrite_its_successors_result) {
-  Process& zombie = join("a");
-  const auto first = once(zombie);
-  ASSERT_TRUE(until([&] { return first->runs(); }));
-  zombie.store.judge = [](const Update*) { return Fault::request_lost; };
-  Process& successor = join("b");
-  const auto second = once(successor, 1min);
-  ASSERT_TRUE(until([&] { return second->runs(); }));
-  EXPECT_TRUE((*second->turn)->was_abandoned);
-  EXPECT_TRUE(first->lost);
-  EXPECT_TRUE(finish(successor, *second, "the successor's"));
-  ASSERT_TRUE(until([&] { return second->finished.has_value(); }));
-  zombie.store.judge = {};
-  EXPECT_FALSE(finish(zombie, *first, "the zombie's"));
-  loop_.advance(30s);
-  EXPECT_EQ(once_result_in(row("ONCE#k"))->content, "the successor's");
-}
-
-TEST_F(OnceCallTest, a_result_whose_reply_is_lost_is_known_to_stand) {
-  Process& me = join("a");
-  const auto run = once(me);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  // From here on nothing that is written is answered, but what is read is.
-  me.store.judge = [](const Update* update) { return update != nullptr ? Fault::reply_lost : Fault::none; };
-  EXPECT_TRUE(finish(me, *run));
-  ASSERT_TRUE(until([&] { return run->finished.has_value(); }));
-  ASSERT_TRUE(*run->finished);
-  EXPECT_EQ((**run->finished)->content, "result");
-}
-
-TEST_F(OnceCallTest, whether_a_result_stands_is_not_claimed_where_nobody_knows) {
-  Process& me = join("a");
-  const auto run = once(me);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  me.store.judge = [](const Update*) { return Fault::request_lost; };
-  EXPECT_TRUE(finish(me, *run));
-  ASSERT_TRUE(until([&] { return run->finished.has_value(); }));
-  ASSERT_FALSE(*run->finished);
-  EXPECT_EQ(run->finished->error().kind, Failure::Kind::unknown);
-}
-
-TEST_F(OnceCallTest, money_that_was_abandoned_waits_for_a_decision) {
-  Process& dies = join("a");
-  const auto run = once(dies, 0s, OnceOptions::Abandoned::hold);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  dies.coordinator.reset();
-  loop_.advance(20s);
-  Process& other = join("b");
-  const auto next = once(other, 0s, OnceOptions::Abandoned::hold);
-  ASSERT_TRUE(until([&] { return next->turn.has_value(); }));
-  ASSERT_TRUE((*next->turn)->hold);
-  EXPECT_EQ((*next->turn)->hold->epoch, Epoch{1});
-  EXPECT_EQ(other.writes(), 0U);
-}
-
-TEST_F(OnceCallTest, a_result_that_does_not_fit_is_refused_and_the_lease_is_still_held) {
-  Process& me = join("a");
-  const auto run = once(me);
-  ASSERT_TRUE(until([&] { return run->runs(); }));
-  const auto finished =
-      me.coordinator->finish(**run->turn, {true, std::string(OnceResult::most + 1, 'x'), loop_.wall()}, 24h);
-  ASSERT_FALSE(finished);
-  EXPECT_THAT(finished.error().detail, HasSubstr("350000"));
-  loop_.advance(1min);
-  EXPECT_TRUE((*run->turn)->held->guard()->holds(loop_.instant()));
-}
-
-TEST_F(OnceCallTest, whichever_request_is_lost_it_is_run_once_and_all_are_told_the_same_result) {
-  for (const Fault fault : {Fault::throttled, Fault::request_lost, Fault::reply_lost}) {
-    for (int nth = 0; nth < 4; ++nth) {
-      SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(fault) << " at request " << nth);
-      table_ = std::make_shared<store::MemoryTable>();
-      Process& me = join("a");
-      int request = 0;
-      me.store.judge = [&](const Update*) { return request++ == nth ? fault : Fault::none; };
-      const auto run = once(me);
-      ASSERT_TRUE(until([&] { return run->runs(); }));
-      EXPECT_TRUE(finish(me, *run));
-      ASSERT_TRUE(until([&] { return run->finished.has_value(); }));
-      ASSERT_TRUE(*run->finished) << run->finished->error().error.detail;
-      EXPECT_EQ((**run->finished)->content, "result");
-      const auto replay = once(join("b"));
-      ASSERT_TRUE(until([&] { return replay->turn.has_value(); }));
-      ASSERT_TRUE((*replay->turn)->done);
-      EXPECT_EQ((*replay->turn)->done->result.content, "result");
-      EXPECT_EQ((*replay->turn)->done->epoch, Epoch{1});
-      me.store.judge = {};
-    }
-  }
-}
-
 // ---- Decisions ----
 
 TEST_F(CoordinatorTest, all_are_told_the_first_proposal) {

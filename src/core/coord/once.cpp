@@ -27,8 +27,9 @@ bool is_past_retention(const Row& row, WallTime now) {
 
 }  // namespace
 
-LookOnce::LookOnce(OnceOptions options, Random& random)
-    : RowProcedure(row_key(options.key), options.deadline, random), options_(std::move(options)) {}
+LookOnce::LookOnce(OnceOptions options, Random& random, IsWanted is_wanted)
+    : RowProcedure(row_key(options.key), options.deadline, random, std::move(is_wanted)),
+      options_(std::move(options)) {}
 
 std::string LookOnce::row_key(std::string_view key) {
   return std::string(coord::once_prefix) + std::string(key);

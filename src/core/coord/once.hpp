@@ -44,7 +44,7 @@ using OnceLook = std::variant<OnceFree, OnceDone, OnceHeld>;
 /// Keeper's claim and release with changes of their own.
 class LookOnce final : public RowProcedure<OnceLook> {
  public:
-  LookOnce(OnceOptions options, Random& random);
+  LookOnce(OnceOptions options, Random& random, IsWanted is_wanted = {});
 
   [[nodiscard]] static std::string row_key(std::string_view key);
   /// What goes with the claim.

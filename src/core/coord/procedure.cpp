@@ -23,6 +23,10 @@ std::string_view to_string(Failure::Kind kind) {
   return {};
 }
 
+Failure not_wanted() {
+  return {Failure::Kind::busy, Error(Code::unavailable, "Nobody waits for it any more.")};
+}
+
 Failure damaged_row(std::string_view key) {
   return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + std::string(key) + " is damaged.")};
 }

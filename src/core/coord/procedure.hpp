@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,6 +65,12 @@ class Procedure {
   /// When a request must be answered: no later.
   [[nodiscard]] virtual Instant deadline() const = 0;
 };
+
+/// Whether somebody still waits for what a procedure waits for. Asked on the loop; empty: always.
+using IsWanted = std::function<bool()>;
+
+/// Nobody waits for it any more: it ended before its time.
+[[nodiscard]] Failure not_wanted();
 
 /// A row that is not as its kind of rows are: nothing is done with it.
 [[nodiscard]] Failure damaged_row(std::string_view key);

@@ -67,8 +67,7 @@ struct ReceiveOptions {
 class Receive final : public Procedure {
  public:
   /// `is_wanted`: asked before each look and each claim; false ends it, with nothing.
-  Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random,
-          std::function<bool()> is_wanted = {});
+  Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random, IsWanted is_wanted = {});
 
   [[nodiscard]] std::optional<Ask> next(Now now) override;
   void on(Answer answer, Now now) override;
@@ -98,7 +97,7 @@ class Receive final : public Procedure {
   void end(Ended<std::optional<Batch>> result);
 
   const ReceiveOptions options_;
-  const std::function<bool()> is_wanted_;
+  const IsWanted is_wanted_;
   const WorkerId owner_;
   Random& random_;
   const Attempt attempt_;

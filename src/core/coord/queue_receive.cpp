@@ -23,8 +23,7 @@ Instant believed_until(Instant sent, Duration visibility) {
   return sent + visibility - visibility / 10;
 }
 
-Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random,
-                 std::function<bool()> is_wanted)
+Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random, IsWanted is_wanted)
     : options_(std::move(options)),
       is_wanted_(std::move(is_wanted)),
       owner_(std::move(owner)),
@@ -44,15 +43,15 @@ std::optional<Ask> Receive::next(Now now) {
     end(tl::unexpected(tries_.failure()));
     return std::nullopt;
   }
+  if ((step_ == Step::look || step_ == Step::claim) && is_wanted_ && !is_wanted_()) {
+    end(std::optional<Batch>());
+    return std::nullopt;
+  }
   if (const Instant until = std::max(tries_.not_before(), rest_until_.value_or(Instant{})); now.instant < until) {
     pausing_ = true;
     return Pause{std::min(until, deadline()), rest_until_.has_value()};
   }
   rest_until_.reset();
-  if ((step_ == Step::look || step_ == Step::claim) && is_wanted_ && !is_wanted_()) {
-    end(std::optional<Batch>());
-    return std::nullopt;
-  }
   switch (step_) {
     case Step::look: {
       QueryDue query;

@@ -6,8 +6,12 @@
 
 namespace holdfast {
 
-RowWork::RowWork(std::vector<std::string> keys, Instant deadline, Random& random)
-    : keys_(std::move(keys)), random_(random), attempt_(random.attempt()), tries_(deadline, random) {
+RowWork::RowWork(std::vector<std::string> keys, Instant deadline, Random& random, IsWanted is_wanted)
+    : keys_(std::move(keys)),
+      is_wanted_(std::move(is_wanted)),
+      random_(random),
+      attempt_(random.attempt()),
+      tries_(deadline, random) {
   HOLDFAST_ASSERT(!keys_.empty(), "an operation is on a row");
 }
 
@@ -19,6 +23,11 @@ const Row* RowWork::find(std::string_view key) const {
 std::optional<Ask> RowWork::next(Now now) {
   HOLDFAST_ASSERT(waiting_ == Waiting::nothing, "one ask at a time");
   if (over_) return std::nullopt;
+  if (!seen_ && is_wanted_ && !is_wanted_()) {
+    over_ = true;
+    fail(not_wanted());
+    return std::nullopt;
+  }
   // What was applied is told, however late.
   if (!applied_) {
     if (now.instant >= deadline()) {

@@ -18,8 +18,9 @@ namespace holdfast {
 /// the rules ask for it again, under the same attempt (S5).
 class RowWork : public Procedure {
  public:
-  /// One key: a conditional write. Several: a transaction, all or none.
-  RowWork(std::vector<std::string> keys, Instant deadline, Random& random);
+  /// One key: a conditional write. Several: a transaction, all or none. `is_wanted` is asked before each request; for
+  /// procedures that only read: where it says no, it ends as busy.
+  RowWork(std::vector<std::string> keys, Instant deadline, Random& random, IsWanted is_wanted = {});
 
   [[nodiscard]] std::optional<Ask> next(Now now) final;
   void on(Answer answer, Now now) final;
@@ -52,6 +53,7 @@ class RowWork : public Procedure {
   void applied(Waiting what, std::vector<Row> rows);
 
   const std::vector<std::string> keys_;
+  const IsWanted is_wanted_;
   Random& random_;
   const Attempt attempt_;
   Waiting waiting_ = Waiting::nothing;
@@ -69,8 +71,8 @@ class RowWork : public Procedure {
 template <class T>
 class RowProcedure : public RowWork {
  public:
-  RowProcedure(std::string key, Instant deadline, Random& random)
-      : RowWork(std::vector{std::move(key)}, deadline, random) {}
+  RowProcedure(std::string key, Instant deadline, Random& random, IsWanted is_wanted = {})
+      : RowWork(std::vector{std::move(key)}, deadline, random, std::move(is_wanted)) {}
   using RowWork::RowWork;
 
   /// There as soon as next() gives nothing.

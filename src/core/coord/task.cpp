@@ -19,8 +19,11 @@ std::string seconds(Duration duration) {
 
 }  // namespace
 
-AwaitTask::AwaitTask(std::string row_key, Duration skew, Instant wait_until, Instant deadline, Random& random)
-    : RowProcedure(std::move(row_key), deadline, random), skew_(skew), wait_until_(wait_until) {}
+AwaitTask::AwaitTask(std::string row_key, Duration skew, Instant wait_until, Instant deadline, Random& random,
+                     IsWanted is_wanted)
+    : RowProcedure(std::move(row_key), deadline, random, std::move(is_wanted)),
+      skew_(skew),
+      wait_until_(wait_until) {}
 
 std::string AwaitTask::row_key(std::string_view task) {
   return std::string(key_prefix::task) + std::string(task);

@@ -20,7 +20,8 @@ class AwaitTask final : public RowProcedure<Candidate> {
  public:
   /// `wait_until`: how long a holder is waited for; in the past: not at all. A store that does not answer is waited
   /// for until `deadline`.
-  AwaitTask(std::string row_key, Duration skew, Instant wait_until, Instant deadline, Random& random);
+  AwaitTask(std::string row_key, Duration skew, Instant wait_until, Instant deadline, Random& random,
+            IsWanted is_wanted = {});
 
   [[nodiscard]] static std::string row_key(std::string_view task);
 
