@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "cli/command_line.hpp"
+
 namespace holdfast::cli {
 
 namespace {
@@ -53,11 +55,13 @@ HelpFormat::HelpFormat() {
 
 std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = "Usage: " + name;
+  std::string last;  // the caller's command takes all that is left
   for (const CLI::Option* option : app->get_options([](const CLI::Option* each) { return each->get_positional(); })) {
-    usage += ' ' + make_option_usage(option);
+    const bool is_last = option->get_name() == command_argument;
+    (is_last ? last : usage) += (is_last ? " [--] " : " ") + make_option_usage(option);
   }
   const auto commands = app->get_subcommands([](const CLI::App*) { return true; });
-  return "\n" + usage + (commands.empty() ? "" : " COMMAND") + " [OPTIONS]\n";
+  return "\n" + usage + (commands.empty() ? "" : " COMMAND") + " [OPTIONS]" + last + "\n";
 }
 
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {

@@ -4,6 +4,7 @@
 #include <boost/json/value.hpp>
 #include <memory>
 
+#include "cli/command_line.hpp"
 #include "cli/lambda_call.hpp"
 #include "cli/once_run.hpp"
 #include "cli/options.hpp"
@@ -272,8 +273,7 @@ void add_lambda(Setup setup) {
        .example = "lambda --key /detail/id --fingerprint /detail --abandoned hold -- ./handler.sh",
        .exit_codes = "it could not start, or Lambda's API is gone; told to end by a signal it ends with 0"},
       [settings] { return run_lambda(*settings); });
-  add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
-      .required();
+  add_command_argument(app, settings->command);
   add_text(
       app, "--key", "POINTER", settings->key,
       "a JSON pointer into the event: what is there is to be handled once; without it the id of the request, which "

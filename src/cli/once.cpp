@@ -2,6 +2,7 @@
 #include <fstream>
 #include <memory>
 
+#include "cli/command_line.hpp"
 #include "cli/coordination.hpp"
 #include "cli/once_run.hpp"
 #include "cli/options.hpp"
@@ -104,8 +105,7 @@ void add_once(Setup setup) {
        .exit_codes = std::string(exit_codes)},
       static_cast<int>(CoordExit::usage), [settings] { return once(*settings); });
   add_name(app, "KEY", settings->key, "what is to happen once");
-  add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
-      .required();
+  add_command_argument(app, settings->command);
   add_text(
       app, "--input", "FILE", settings->input,
       "what the command is about: the same key with another input is refused; JSON counts as equal however written");

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "cli/help.hpp"
 #include "cli/options.hpp"
@@ -180,14 +181,16 @@ std::string unexpected(const CLI::App& app, const CLI::App& root) {
   const bool command = !option && !app.get_subcommands(all).empty();
   const std::string kind = option ? "unknown option '" : command ? "unknown command '" : "unexpected argument '";
   std::string hint = suggestion(app, first);
-  if (option && !divides && app.get_option_no_throw("CMD") != nullptr) hint += "; options of CMD go after a --";
+  if (option && !divides && app.get_option_no_throw(command_argument) != nullptr) {
+    hint += "; options of CMD come after its first word";
+  }
   return kind + first + "'" + hint;
 }
 
 /// Of two arguments that are required, the one that is there was taken for the first.
 std::string taken_for(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional() || option->get_name() == "CMD" || option->count() == 0) continue;
+    if (!option->get_positional() || option->get_name() == command_argument || option->count() == 0) continue;
     return ", and '" + option->results().front() + "' was taken for " + option->get_name();
   }
   return "";
@@ -236,9 +239,11 @@ int finish(const Result<void>& result, int usage = 2) {
 }
 
 // CLI11 reads the config file before it reads variables: the one that names the file becomes an argument.
-std::vector<std::string> arguments_of(int argc, const char* const* argv) {
+std::vector<std::string> arguments_of(const CLI::App& root, int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  const bool given = std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+  end_options_at_command(root, arguments);
+  const auto ours_end = std::find(arguments.begin(), arguments.end(), "--");
+  const bool given = std::any_of(arguments.begin(), ours_end, [](const std::string& argument) {
     return argument == "--config" || argument.starts_with("--config=");
   });
   const auto file = runtime::environment("HOLDFAST_CONFIG");
@@ -249,7 +254,7 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv) {
 
 int parse_and_run(Program& program, int argc, const char* const* argv) {
   try {
-    program.root.parse(arguments_of(argc, argv));
+    program.root.parse(arguments_of(program.root, argc, argv));
   } catch (const CLI::CallForHelp&) {
     return finish(print(program.root.help()));
   } catch (const CLI::CallForVersion& version) {

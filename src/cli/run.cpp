@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "cli/command_line.hpp"
 #include "cli/coordination.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -86,8 +87,7 @@ void add_run(Setup setup) {
                    .exit_codes = std::string(exit_codes)},
                   static_cast<int>(CoordExit::usage), [settings] { return run(*settings); });
   add_name(app, "TASK", settings->task, "its name: whoever uses the same one on the same table takes turns");
-  add_arguments(app, "CMD", settings->command, "the command and its arguments, after --; no shell in between")
-      .required();
+  add_command_argument(app, settings->command);
   add_right(app, settings->right, "whoever holds it");
   add_number(app, "--busy-exit", settings->busy_exit, 0, 255, "exit code where somebody else holds the task");
 }

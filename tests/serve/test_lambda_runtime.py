@@ -18,15 +18,17 @@ from lambda_api import PATIENCE_SECONDS, RUNTIME, LambdaApi
 
 
 class Runtime:
-    """`holdfast lambda` with a shell script as its handler."""
+    """`holdfast lambda` with a shell script as its handler, or with `command`: words behind its options."""
 
-    def __init__(self, api_address: str, store: str, folder: pathlib.Path, script: str, *arguments: str, **variables):
+    def __init__(self, api_address: str, store: str, folder: pathlib.Path, script: str, *arguments: str, command=(),
+                 **variables):
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(("HOLDFAST_", "AWS_LAMBDA"))}
         if api_address:
             environment["AWS_LAMBDA_RUNTIME_API"] = api_address
         self.process = subprocess.Popen(
-            [serve.PROGRAM, "lambda", "--store", store, *arguments, "--", "/bin/sh", "-c", script],
+            [serve.PROGRAM, "lambda", "--store", store, *arguments,
+             *(command or ("--", "/bin/sh", "-c", script))],
             env={**environment, **variables}, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
 
@@ -102,6 +104,10 @@ class Events(RuntimeTest):
         self.start("echo ran >>runs; cat")
         self.succeeded(self.api.invoke({"n": 1}, request_id="request-1"), b'{"n": 1}')
         self.api.told.clear()
+    def test_options_behind_the_command_are_its_own(self):
+        self.start("", command=("printf", "%s|", "--key", "/id", "--", "--help"))
+        self.succeeded(self.api.invoke({"id": "k"}), b"--key|/id|--|--help|")
+
         self.succeeded(self.api.invoke({"n": 2}, request_id="request-1"), b'{"n": 1}')
         self.assertEqual(len(self.lines("runs")), 1)
 

@@ -54,6 +54,26 @@ TEST_F(CoordRun, the_command_gets_its_arguments_as_they_are_and_its_exit_code_is
       program.run({"run", "t", "--", "/bin/sh", "-c", "printf '%s|' \"$@\"; exit 7", "sh", "a b", "*", ""});
   EXPECT_EQ(ended.code, 7);
   EXPECT_EQ(ended.out, "a b|*||");
+TEST_F(CoordRun, our_options_end_where_the_command_begins) {
+  program.set("HOLDFAST_CONFIG", "settings.toml");
+  program.write("settings.toml", "[run]\nttl = \"25s\"\n");
+  const std::vector<std::string> told{"--wait", "5s", "--help", "--", "--config", "none", "--no-such", "-x"};
+  for (const std::string command : {"run", "once"}) {
+    for (const bool is_marked : {false, true}) {
+      std::vector<std::string> words{command, "t" + std::to_string(is_marked), "--ttl", "30s"};
+      if (is_marked) words.emplace_back("--");
+      words.insert(words.end(), {"printf", "%s|"});
+      words.insert(words.end(), told.begin(), told.end());
+      const auto ended = program.run(words);
+      EXPECT_EQ(ended.code, 0) << ended.err;
+      EXPECT_EQ(ended.out, "--wait|5s|--help|--|--config|none|--no-such|-x|");
+    }
+  }
+  // The file that the variable names is read, whatever the command is told.
+  program.write("settings.toml", "[run]\nttl = \"never\"\n");
+  expect_one_line(program.run({"run", "t", "printf", "--config", "none"}), 64, "--ttl: 'never' is no duration");
+}
+
   EXPECT_EQ(ended.err, "");
   EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
 }
@@ -180,7 +200,8 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"run", "t"}), 64, "CMD");
   expect_one_line(program.run({"run", "--ttl", "30s", "--", "./x"}), 64, "'./x' was taken for TASK");
   expect_one_line(program.run({"run", "t", "--jsn", "--", "true"}), 64, "unknown option '--jsn'");
-  expect_one_line(program.run({"run", "t", "./report.sh", "--verbose"}), 64, "options of CMD go after a --");
+  expect_one_line(program.run({"run", "t", "--verbose", "./report.sh"}), 64,
+                  "unknown option '--verbose'; options of CMD come after its first word");
   expect_one_line(program.run({"--store", "sqlite:x.db", "run", "t", "--", "true"}), 64,
                   "'--store' is an option of 'holdfast run', and comes after that");
   expect_one_line(program.run({"--json", "task", "ls"}), 64, "'--json' is an option of 'holdfast task ls'");
