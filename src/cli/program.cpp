@@ -27,7 +27,46 @@ namespace {
 using Filter = std::function<bool(const CLI::App*)>;
 const Filter all = [](const CLI::App*) { return true; };
 
-// The program with all of its commands; filled while it parses.
+/// One of the program's commands. What has a description only holds others.
+struct Entry {
+  std::string_view name;
+  const char* description;
+  const char* example;
+  std::vector<void (*)(Setup)> add;
+};
+
+/// In the order of --help.
+std::vector<Entry> entries() {
+  const auto one = [](std::string_view name, void (*add)(Setup)) { return Entry{name, nullptr, nullptr, {add}}; };
+  return {
+      one("init", add_init),
+      one("doctor", add_doctor),
+      {"conn",
+       "add, list, start, stop and remove connections",
+       "conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq",
+       {add_conn_add, add_conn_ls, add_conn_show, add_conn_start, add_conn_stop, add_conn_rm, add_conn_release,
+        add_conn_import}},
+      one("worker", add_worker),
+      one("serve", add_serve),
+      one("cost", add_cost),
+      one("feed", add_feed),
+      one("demo", add_demo),
+      one("run", add_run),
+      one("once", add_once),
+      one("lambda", add_lambda),
+      one("decide", add_decide),
+      {"counter", "add to a counter, each operation once", "counter add visits 1 --op request-17", {add_counter}},
+      {"stock", "set goods aside, confirm, cancel", "stock reserve order-17 shirt=2 hat=1 --ttl 15m", {add_stock}},
+      {"queue", "messages in strict order within their groups", "queue send mails user-7 'hello'", {add_queue}},
+      {"task", "list, show and release what 'run' and 'once' hold", "task ls", {add_task}},
+      {"journal",
+       "what was accepted while the store was away",
+       "journal reconcile --journal shop.journal",
+       {add_journal}},
+  };
+}
+
+// The program with all of its commands, or with one of them; filled while it parses.
 struct Program {
   CLI::App root{
       "Many WebSocket connections, each held by exactly one of many workers;\n"
@@ -35,10 +74,12 @@ struct Program {
   CodedAction chosen;
   std::unordered_map<const CLI::App*, int> usage_codes;
 
-  Program();
+  /// `only`: the name of the one command that it is to have; all, if it is empty.
+  explicit Program(std::string_view only = {});
+  void add(const Entry& entry);
 };
 
-Program::Program() {
+Program::Program(std::string_view only) {
   root.name("holdfast");
   root.formatter(std::make_shared<HelpFormat>());
   root.set_help_flag("-h,--help", "print this and exit");
@@ -51,50 +92,27 @@ Program::Program() {
       ->envname("HOLDFAST_CONFIG");
   root.allow_config_extras(CLI::config_extras_mode::error);
   root.fallthrough();
+  root.require_subcommand(0, 1);  // otherwise an argument that is called like a command would be one
   root.footer(
       "Try it:\n  $ holdfast demo\n\nEvery command has --help with an example. Every option can also be given as an "
       "environment variable\nor in the config file; the command line goes before the environment, and that before "
       "the file.\n\nExit codes:\n  0  fine\n  1  something failed\n  2  the command line, a variable or the config "
       "file makes no sense; of the coordinators' commands: 64\n  64, 69, 75, 76, 79: the coordinators'; their --help "
       "tells which");
+  for (const Entry& entry : entries()) {
+    if (only.empty() || only == entry.name) add(entry);
+  }
+}
 
-  const Setup setup{root, chosen, usage_codes};
-  add_init(setup);
-  add_doctor(setup);
-  CLI::App* conn = root.add_subcommand("conn", "add, list, start, stop and remove connections");
-  conn->group("Commands");
-  conn->footer(
-      "Example:\n  $ holdfast conn add btc --url wss://example.com/btc --resume-query since --seq-pointer /seq");
-  const Setup conn_setup{*conn, chosen, usage_codes};
-  add_conn_add(conn_setup);
-  add_conn_ls(conn_setup);
-  add_conn_show(conn_setup);
-  add_conn_start(conn_setup);
-  add_conn_stop(conn_setup);
-  add_conn_rm(conn_setup);
-  add_conn_release(conn_setup);
-  add_conn_import(conn_setup);
-  add_worker(setup);
-  add_serve(setup);
-  add_cost(setup);
-  add_feed(setup);
-  add_demo(setup);
-  add_run(setup);
-  add_once(setup);
-  add_lambda(setup);
-  add_decide(setup);
-  const auto add_group = [&](const char* name, const char* description, const char* example, void (*add)(Setup)) {
-    CLI::App* group = root.add_subcommand(name, description);
-    group->group("Commands");
-    group->footer(std::string("Example:\n  $ holdfast ") + example);
-    add({*group, chosen, usage_codes});
-  };
-  add_group("counter", "add to a counter, each operation once", "counter add visits 1 --op request-17", add_counter);
-  add_group("stock", "set goods aside, confirm, cancel", "stock reserve order-17 shirt=2 hat=1 --ttl 15m", add_stock);
-  add_group("queue", "messages in strict order within their groups", "queue send mails user-7 'hello'", add_queue);
-  add_group("task", "list, show and release what 'run' and 'once' hold", "task ls", add_task);
-  add_group("journal", "what was accepted while the store was away", "journal reconcile --journal shop.journal",
-            add_journal);
+void Program::add(const Entry& entry) {
+  CLI::App* parent = &root;
+  if (entry.description != nullptr) {
+    parent = root.add_subcommand(std::string(entry.name), entry.description);
+    parent->group("Commands");
+    parent->footer(std::string("Example:\n  $ holdfast ") + entry.example);
+    parent->require_subcommand(0, 1);
+  }
+  for (const auto add_command : entry.add) add_command({*parent, chosen, usage_codes});
 }
 
 const CLI::App& deepest(const CLI::App& root) {
@@ -238,23 +256,34 @@ int finish(const Result<void>& result, int usage = 2) {
   return result.error().code == Code::usage ? usage : 1;
 }
 
-// CLI11 reads the config file before it reads variables: the one that names the file becomes an argument.
-std::vector<std::string> arguments_of(const CLI::App& root, int argc, const char* const* argv) {
-  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  end_options_at_command(root, arguments);
-  const auto ours_end = std::find(arguments.begin(), arguments.end(), "--");
-  const bool given = std::any_of(arguments.begin(), ours_end, [](const std::string& argument) {
-    return argument == "--config" || argument.starts_with("--config=");
-  });
-  const auto file = runtime::environment("HOLDFAST_CONFIG");
-  if (file && !given) arguments.insert(arguments.begin(), "--config=" + *file);
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-  return arguments;
+/// To set up all commands takes longer than to run most of them, so only the one that the line begins with is. Empty
+/// where others matter: a config file may have settings of any.
+std::string_view named_first(const std::vector<std::string>& words) {
+  const auto has_config = [](const std::string& word) { return word.starts_with("--config"); };
+  if (words.empty() || runtime::environment("HOLDFAST_CONFIG")) return {};
+  if (std::any_of(words.begin(), words.end(), has_config)) return {};
+  for (const Entry& entry : entries()) {
+    if (entry.name == words.front()) return entry.name;
+  }
+  return {};
 }
 
-int parse_and_run(Program& program, int argc, const char* const* argv) {
+// CLI11 reads the config file before it reads variables: the one that names the file becomes an argument.
+std::vector<std::string> arguments_of(const CLI::App& root, std::vector<std::string> words) {
+  end_options_at_command(root, words);
+  const auto ours_end = std::find(words.begin(), words.end(), "--");
+  const bool given = std::any_of(words.begin(), ours_end, [](const std::string& word) {
+    return word == "--config" || word.starts_with("--config=");
+  });
+  const auto file = runtime::environment("HOLDFAST_CONFIG");
+  if (file && !given) words.insert(words.begin(), "--config=" + *file);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  return words;
+}
+
+int parse_and_run(Program& program, std::vector<std::string> words) {
   try {
-    program.root.parse(arguments_of(program.root, argc, argv));
+    program.root.parse(arguments_of(program.root, std::move(words)));
   } catch (const CLI::CallForHelp&) {
     return finish(print(program.root.help()));
   } catch (const CLI::CallForVersion& version) {
@@ -283,8 +312,9 @@ void collect(const CLI::App& app, const std::string& prefix, std::vector<std::st
 
 int run(int argc, const char* const* argv) {
   try {
-    Program program;
-    return parse_and_run(program, argc, argv);
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    Program program(named_first(words));
+    return parse_and_run(program, std::move(words));
   } catch (const std::exception& error) {
     if (const auto shortage = runtime::shortage(error)) return finish(tl::unexpected(*shortage));
     complain(std::string("unexpected: ") + error.what() + ": this is a fault of holdfast, please report it");

@@ -127,6 +127,20 @@ TEST(CliUsage, what_makes_no_sense_is_told_in_one_line_with_code_2) {
   EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db"))) << "nothing is made before all makes sense";
 }
 
+TEST(CliUsage, an_argument_that_is_called_like_a_command_is_an_argument) {
+  Program program;
+  ASSERT_EQ(program.run({"conn", "add", "a", "--url", "ws://h/"}).code, 0);
+  ASSERT_EQ(program.run({"conn", "add", "feed", "--url", "ws://h/"}).code, 0);
+  EXPECT_EQ(program.run({"conn", "rm", "a", "feed"}).code, 0);
+  EXPECT_THAT(program.run({"conn", "ls"}).out, Not(HasSubstr("STARTED")));
+  program.write("settings.toml", "json = false\n");
+  for (const std::string file : {"", "settings.toml"}) {  // with all commands set up, too
+    program.set("HOLDFAST_CONFIG", file);
+    expect_one_line(program.run({"feed", "conn"}), 2, "unexpected argument 'conn'");
+    expect_one_line(program.run({"init", "conn", "ls"}), 2, "unexpected argument 'conn'");
+  }
+}
+
 TEST(CliSettings, come_from_the_command_line_before_the_environment_before_the_file) {
   Program program;
   for (const std::string name : {"line", "variable", "file"}) {
