@@ -13,7 +13,8 @@ constexpr const char* file = "libcurl.so.4";
 
 class Library {
  public:
-  Library() : handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
+  /// Lazy: of all that its libraries might call, some thousand functions are looked for when they are called.
+  Library() : handle_(::dlopen(file, RTLD_LAZY | RTLD_LOCAL)) {
     if (handle_ == nullptr) fail();
   }
 
