@@ -1,17 +1,16 @@
-// holdfast run, once, decide, task: the real program, in races, killed and cut off.
+// holdfast run, once, decide, task: the real program, killed and cut off. Its races are in coord_races.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "support/dynamodb_servers.hpp"
 #include "support/eventually.hpp"
-#include "support/on_dynamodb.hpp"
 #include "support/program.hpp"
 
 namespace holdfast {
@@ -44,9 +43,6 @@ class CoordRun : public testing::Test {
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
     return stat.find(") T ") != std::string::npos;
   }
-  boost::json::object task() {
-    return boost::json::parse(program.run({"task", "show", "t", "--json"}).out).as_object();
-  }
 };
 
 TEST_F(CoordRun, the_command_gets_its_arguments_as_they_are_and_its_exit_code_is_ours) {
@@ -54,6 +50,10 @@ TEST_F(CoordRun, the_command_gets_its_arguments_as_they_are_and_its_exit_code_is
       program.run({"run", "t", "--", "/bin/sh", "-c", "printf '%s|' \"$@\"; exit 7", "sh", "a b", "*", ""});
   EXPECT_EQ(ended.code, 7);
   EXPECT_EQ(ended.out, "a b|*||");
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
+}
+
 TEST_F(CoordRun, our_options_end_where_the_command_begins) {
   program.set("HOLDFAST_CONFIG", "settings.toml");
   program.write("settings.toml", "[run]\nttl = \"25s\"\n");
@@ -72,10 +72,6 @@ TEST_F(CoordRun, our_options_end_where_the_command_begins) {
   // The file that the variable names is read, whatever the command is told.
   program.write("settings.toml", "[run]\nttl = \"never\"\n");
   expect_one_line(program.run({"run", "t", "printf", "--config", "none"}), 64, "--ttl: 'never' is no duration");
-}
-
-  EXPECT_EQ(ended.err, "");
-  EXPECT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
 }
 
 TEST_F(CoordRun, a_signal_that_ends_the_command_is_told_as_a_shell_would) {
@@ -426,41 +422,6 @@ TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
   EXPECT_TRUE(holder.wait(30s));
   EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr("free"));
   expect_one_line(program.run({"task", "release", "t", "--epoch", "1"}), 1, "nobody holds");
-}
-
-// ---- On DynamoDB Local ----
-
-class CoordRunOnDynamoDb : public CoordRun {
- protected:
-  void SetUp() override { test::use_dynamodb(program); }
-};
-
-TEST_F(CoordRunOnDynamoDb, of_many_that_race_one_runs_at_a_time) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 6; ++i) {
-    all.push_back(start("mkdir lock || touch twice; sleep 0.05; rmdir lock; echo x >>done", {"--wait", "100s"}));
-  }
-  for (auto& each : all) EXPECT_EQ(each.wait(150s), (runtime::Exit{0, 0}));
-  EXPECT_EQ(program.read("done").size(), 12U);
-  EXPECT_FALSE(std::filesystem::exists(program.file("twice")));
-  EXPECT_EQ(task().at("epoch").as_int64(), 6);
-}
-
-TEST_F(CoordRunOnDynamoDb, of_many_that_race_one_runs_and_all_tell_its_result) {
-  std::vector<runtime::Child> all;
-  for (int i = 0; i < 6; ++i) {
-    auto child = program.start({"once", "k", "--wait", "100s", "--", "/bin/sh", "-c",
-                                "echo ran >>runs; sleep 0.2; echo " + std::to_string(i)});
-    ASSERT_TRUE(child);
-    all.push_back(*std::move(child));
-  }
-  std::vector<std::string> told;
-  for (auto& each : all) told.push_back(each.read_line(100s).value_or("nothing"));
-  EXPECT_EQ(program.read("runs"), "ran\n");
-  EXPECT_THAT(told, testing::Each(told.front()));
-  EXPECT_NE(told.front(), "nothing");
-  EXPECT_EQ(program.run({"decide", "k", "mine"}).out, "mine\n");
-  EXPECT_EQ(program.run({"decide", "k", "yours"}).out, "mine\n");
 }
 
 TEST_F(CoordRun, a_server_that_is_not_there_is_69) {
