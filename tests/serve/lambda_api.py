@@ -8,7 +8,8 @@ import time
 import uuid
 from typing import NamedTuple, Optional
 
-PATIENCE_SECONDS = 120
+from server import PATIENCE_SECONDS, OnSqlite
+
 RESPONSE_MOST = 6 * 1024 * 1024 + 100
 RUNTIME = "/2018-06-01/runtime"
 EXTENSION = "/2020-01-01/extension"
@@ -175,3 +176,16 @@ class LambdaApi:
 
     def invoke(self, event, **options) -> Told:
         return self.result(self.send_invocation(event, **options))
+
+
+class InLambda(OnSqlite):
+    """Each test has a Lambda of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.api = self.another_api()
+
+    def another_api(self) -> LambdaApi:
+        api = LambdaApi()
+        self.addCleanup(api.close)
+        return api

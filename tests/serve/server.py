@@ -7,6 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+import unittest
 import uuid
 from typing import NamedTuple, Optional
 
@@ -24,19 +27,38 @@ ANY_ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AW
                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-class DynamoDb:
-    """For tests that stop a process: one that is stopped in the middle of a write keeps others from a SQLite file."""
+class OnSqlite(unittest.TestCase):
+    """Each test has a folder of its own, and a table in it: what --store says."""
 
-    def __init__(self):
-        self.server = dynamodb_server.Server("dynalite")
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="holdfast-serve-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.store = f"sqlite:{self.folder}/holdfast.db"
 
-    def table(self) -> str:
-        """A new one: what --store says."""
+    def eventually(self, condition, what: str = "") -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), until, what)
+            time.sleep(0.05)
+
+
+class OnDynalite:
+    """In front of such a test, where a process is stopped: one that is stopped in the middle of a write keeps others from
+    a SQLite file."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = dynamodb_server.Server("dynalite")
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
+        super().setUp()
         os.environ.update(ANY_ACCOUNT)
-        store = f"dynamodb://t{uuid.uuid4().hex}?region=eu-west-1&endpoint={self.server.endpoint}"
-        subprocess.run([PROGRAM, "init", "--store", store], check=True, stdout=subprocess.DEVNULL,
+        self.store = f"dynamodb://t{uuid.uuid4().hex}?region=eu-west-1&endpoint={self.server.endpoint}"
+        subprocess.run([PROGRAM, "init", "--store", self.store], check=True, stdout=subprocess.DEVNULL,
                        timeout=PATIENCE_SECONDS)
-        return store
 
 
 class Answer(NamedTuple):

@@ -13,27 +13,20 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 from unittest import mock
 
 import server as serve
-from server import Caller, Server
+from server import Caller, OnSqlite, Server
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
 from dynamodb_proxy import DynamoDbProxy  # noqa: E402  pylint: disable=wrong-import-position
 from dynamodb_server import Shared  # noqa: E402  pylint: disable=wrong-import-position
 
 
-class Served(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="holdfast-serve-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.store = f"sqlite:{self.folder}/holdfast.db"
-
+class Served(OnSqlite):
     def start(self, *arguments: str, **options) -> Server:
         server = Server(self.store, *arguments, **options)
         self.addCleanup(server.kill)
@@ -49,12 +42,6 @@ class Served(unittest.TestCase):
         finally:
             other.execute("ROLLBACK")
             other.close()
-
-    def eventually(self, condition) -> None:
-        until = time.monotonic() + serve.PATIENCE_SECONDS
-        while not condition():
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.05)
 
     def refused(self, *arguments: str) -> str:
         """The program does not start; what it says."""

@@ -10,14 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 import server as serve
-from lambda_api import EXTENSION, PATIENCE_SECONDS, LambdaApi
-from server import Caller, Server
+from lambda_api import EXTENSION, InLambda
+from server import PATIENCE_SECONDS, Caller, OnDynalite, Server
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 EXAMPLES = FOLDER.parents[1] / "examples"
@@ -41,14 +40,9 @@ class Function(Caller):
         return f"/v1/guards/{mine['guard']}"
 
 
-class ExtensionTest(unittest.TestCase):
+class ExtensionTest(InLambda):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="holdfast-lambda-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.store = f"sqlite:{self.folder}/holdfast.db"
-        self.api = LambdaApi()
-        self.addCleanup(self.api.close)
+        super().setUp()
         os.environ["AWS_LAMBDA_RUNTIME_API"] = self.api.address
         self.addCleanup(os.environ.pop, "AWS_LAMBDA_RUNTIME_API", None)
 
@@ -265,24 +259,12 @@ class Invocations(ExtensionTest):
         extension = self.start()
         self.invoke("1", 0.5)
         Function(extension, "1").hold("t")
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while Function(extension, "1").post("/v1/tasks/u/acquire").status != 410:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        self.eventually(lambda: Function(extension, "1").post("/v1/tasks/u/acquire").status == 410)
         self.invoke("1")
         Function(extension, "1").hold("t")
 
 
-class Frozen(ExtensionTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.dynamodb = serve.DynamoDb()
-        cls.addClassCleanup(cls.dynamodb.server.stop)
-
-    def setUp(self):
-        super().setUp()
-        self.store = self.dynamodb.table()
-
+class Frozen(OnDynalite, ExtensionTest):
     def test_frozen_for_longer_than_a_lease_it_does_not_say_that_it_is_held(self):
         extension, other = self.start(), self.other()
         self.invoke("1")

@@ -8,13 +8,13 @@ import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
 import server as serve
-from lambda_api import PATIENCE_SECONDS, RUNTIME, LambdaApi
+from lambda_api import RUNTIME, InLambda
+from server import PATIENCE_SECONDS, OnDynalite
 
 
 class Runtime:
@@ -43,34 +43,18 @@ class Runtime:
         return self.process.returncode, errors
 
 
-class RuntimeTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="holdfast-lambda-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.store = f"sqlite:{self.folder}/holdfast.db"
-        self.api = LambdaApi()
-        self.addCleanup(self.api.close)
-
+class RuntimeTest(InLambda):
     def start(self, script: str, *arguments: str, api=None, **variables) -> Runtime:
         runtime = Runtime((api or self.api).address, self.store, self.folder, script, *arguments, **variables)
         self.addCleanup(runtime.kill)
         return runtime
-
-    def another_api(self) -> LambdaApi:
-        api = LambdaApi()
-        self.addCleanup(api.close)
-        return api
 
     def lines(self, name: str):
         path = self.folder / name
         return path.read_text().splitlines() if path.exists() else []
 
     def wait_for(self, name: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (self.folder / name).exists():
-            self.assertLess(time.monotonic(), deadline, f"{name} is not there")
-            time.sleep(0.02)
+        self.eventually((self.folder / name).exists, f"{name} is not there")
 
     def succeeded(self, told, body: bytes) -> None:
         self.assertTrue(told.path.endswith("/response"), told)
@@ -104,10 +88,6 @@ class Events(RuntimeTest):
         self.start("echo ran >>runs; cat")
         self.succeeded(self.api.invoke({"n": 1}, request_id="request-1"), b'{"n": 1}')
         self.api.told.clear()
-    def test_options_behind_the_command_are_its_own(self):
-        self.start("", command=("printf", "%s|", "--key", "/id", "--", "--help"))
-        self.succeeded(self.api.invoke({"id": "k"}), b"--key|/id|--|--help|")
-
         self.succeeded(self.api.invoke({"n": 2}, request_id="request-1"), b'{"n": 1}')
         self.assertEqual(len(self.lines("runs")), 1)
 
@@ -123,6 +103,10 @@ class Events(RuntimeTest):
         told = self.api.invoke({"id": "k"}, request_id="r-1")
         self.succeeded(told, b"Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=1|r-1|"
                              b"arn:aws:lambda:eu-west-1:1:function:f|k\n")
+
+    def test_options_behind_the_command_are_its_own(self):
+        self.start("", command=("printf", "%s|", "--key", "/id", "--", "--help"))
+        self.succeeded(self.api.invoke({"id": "k"}), b"--key|/id|--|--help|")
 
     def test_the_same_key_with_something_else_is_refused(self):
         self.start("echo done", "--key", "/id", "--fingerprint", "/order")
@@ -307,16 +291,7 @@ class Twins(RuntimeTest):
         self.assertIn(told.error_type, ("Holdfast.Busy", "Holdfast.Unavailable", "Holdfast.TimedOut"))
 
 
-class Frozen(RuntimeTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.dynamodb = serve.DynamoDb()
-        cls.addClassCleanup(cls.dynamodb.server.stop)
-
-    def setUp(self):
-        super().setUp()
-        self.store = self.dynamodb.table()
-
+class Frozen(OnDynalite, RuntimeTest):
     def test_frozen_for_longer_than_its_lease_it_does_not_say_what_another_has_done_meanwhile(self):
         other = self.another_api()
         script = "echo begun >>begun; while [ ! -e go ]; do sleep 0.05; done; echo $HOLDFAST_EPOCH"
@@ -326,10 +301,7 @@ class Frozen(RuntimeTest):
         self.wait_for("begun")
         frozen.process.send_signal(signal.SIGSTOP)
         second = other.send_invocation({"id": "k"})
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(self.lines("begun")) < 2:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        self.eventually(lambda: len(self.lines("begun")) == 2)
         (self.folder / "go").touch()
         self.succeeded(other.result(second), b"2\n")
         frozen.process.send_signal(signal.SIGCONT)
