@@ -129,7 +129,7 @@ struct ReconcileReport {
   std::size_t confirmed = 0;
   std::size_t rejected = 0;
   std::size_t compensated = 0;
-  std::size_t left = 0;  ///< intents that are still open, or wait for their compensation
+  std::size_t left = 0;  ///< intents that are still open, or wait for their compensation; quotas that cannot go back
   std::size_t quotas_returned = 0;
   std::vector<std::string> notes;  ///< why something was left, at most `notes_most`
   bool store_is_away = false;      ///< the pass ended early

@@ -112,9 +112,8 @@ void Reconciler::preclude(const std::shared_ptr<Intent>& intent, const std::stri
   runner_.run(std::move(procedure), [this, intent, asked, why = std::move(why)] {
     const Ended<Precluded>& result = *asked->result();
     if (!result) {
-      // What is wrong with this ticket says nothing about the others; that the store is away does.
-      if (result.error().kind == Failure::Kind::rejected) return leave(*intent, result.error().error.detail);
-      return away(result.error().error);
+      if (is_of_the_store(result.error())) return away(result.error().error);
+      return leave(*intent, result.error().error.detail);
     }
     if (result->has_happened) return confirm(intent, "it had been carried out before");
     reject(intent, why);
@@ -174,7 +173,7 @@ void Reconciler::next_quota() {
       }
       quota.state = Quota::State::closing;
     }
-    if (quota.state != Quota::State::closing) continue;
+    if (quota.state != Quota::State::closing || blocked_.contains(Reserve::row_key(quota.id))) continue;
     const auto unsettled = journal_.has_unsettled(Reserve::row_key(quota.id));
     if (!unsettled) return fail({Failure::Kind::unavailable, unsettled.error()});
     if (!*unsettled) return give_back(quota);
@@ -192,7 +191,11 @@ void Reconciler::give_back(const Quota& quota) {
   runner_.run(std::move(procedure), [this, id = quota.id, ending] {
     const Ended<Reservation>& result = *ending->result();
     // Refused: it has expired, or somebody else has ended it.
-    if (!result && result.error().kind != Failure::Kind::refused) return away(result.error().error);
+    if (!result && result.error().kind != Failure::Kind::refused) {
+      if (is_of_the_store(result.error())) return away(result.error().error);
+      block(Reserve::row_key(id), "quota " + id + ": " + result.error().error.detail);
+      return soon([this] { next_quota(); });
+    }
     const auto ended = journal_.end_quota(id);
     if (!ended) return fail({Failure::Kind::unavailable, ended.error()});
     ++report_.quotas_returned;
@@ -203,12 +206,18 @@ void Reconciler::give_back(const Quota& quota) {
 // ---- The pass ----
 
 void Reconciler::leave(const Intent& intent, const std::string& why) {
-  ++report_.left;
-  blocked_.insert(subject_of(intent.wish));
-  if (!why.empty() && report_.notes.size() < ReconcileReport::notes_most) {
-    report_.notes.push_back(intent.ticket + ": " + why);
-  }
+  block(subject_of(intent.wish), why.empty() ? why : intent.ticket + ": " + why);
   soon([this] { next(); });
+}
+
+void Reconciler::block(std::string subject, std::string why) {
+  ++report_.left;
+  blocked_.insert(std::move(subject));
+  if (!why.empty()) note(std::move(why));
+}
+
+void Reconciler::note(std::string why) {
+  if (report_.notes.size() < ReconcileReport::notes_most) report_.notes.push_back(std::move(why));
 }
 
 void Reconciler::away(const Error& error) {

@@ -61,6 +61,8 @@ class Reconciler {
   void give_back(const Quota& quota);
 
   void leave(const Intent& intent, const std::string& why);
+  void block(std::string subject, std::string why);
+  void note(std::string why);
   void away(const Error& error);
   void soon(std::function<void()> task);
   /// False: the journal failed, and the pass has ended.

@@ -25,13 +25,14 @@ class GatedStore final : public Store {
   Way way = Way::open;
   std::function<void()> before, after;
   std::string rejects;  ///< who reads one row with this in its key is rejected; empty: nobody
+  Code rejects_as = Code::usage;
 
   void initialize(Instant deadline, Handler<Reply<std::string>> handler) override {
     inner_->initialize(deadline, std::move(handler));
   }
   void get(std::string key, Instant deadline, Handler<RowReply> handler) override {
     if (!rejects.empty() && key.find(rejects) != std::string::npos) {
-      return lose<std::optional<Row>>(std::move(handler), Outcome::rejected);
+      return lose<std::optional<Row>>(std::move(handler), Outcome::rejected, {rejects_as, "no such key"});
     }
     pass(std::move(handler), [&](auto then) { inner_->get(std::move(key), deadline, std::move(then)); });
   }
@@ -73,11 +74,12 @@ class GatedStore final : public Store {
     forward(Handler<Reply<T>>([this, handler = std::move(handler)](const Reply<T>&) { lose<T>(handler); }));
   }
   template <class T>
-  void lose(Handler<Reply<T>> handler, Outcome outcome = Outcome::unknown) {
-    loop_.call_after(std::chrono::milliseconds(1), [handler = std::move(handler), outcome] {
+  void lose(Handler<Reply<T>> handler, Outcome outcome = Outcome::unknown,
+            Error error = {Code::unavailable, "the store is away"}) {
+    loop_.call_after(std::chrono::milliseconds(1), [handler = std::move(handler), outcome, error = std::move(error)] {
       Reply<T> reply;
       reply.outcome = outcome;
-      reply.error = Error(Code::unavailable, outcome == Outcome::rejected ? "no such key" : "the store is away");
+      reply.error = error;
       handler(std::move(reply));
     });
   }

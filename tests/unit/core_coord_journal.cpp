@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
 
+#include <map>
 #include <vector>
 
 #include "core/coord/names.hpp"
@@ -274,6 +275,30 @@ TEST_F(PrecludeTest, a_store_that_cannot_be_used_says_nothing_about_an_intent_an
   EXPECT_EQ(replay(intent_of(AddWish{"c", 1, {}})).kind, Verdict::Kind::stuck);
   run_.mishap = [](int, bool) { return Mishap::throttled; };
   EXPECT_EQ(replay(intent_of(AddWish{"d", 1, {}})).kind, Verdict::Kind::wait);
+}
+
+TEST_F(PrecludeTest, what_the_store_rejects_is_of_the_store_or_about_the_intent_by_its_code) {
+  const std::map<Code, Verdict::Kind> verdicts{
+      {Code::usage, Verdict::Kind::stuck},     {Code::not_found, Verdict::Kind::wait},
+      {Code::denied, Verdict::Kind::wait},     {Code::unavailable, Verdict::Kind::wait},
+      {Code::exhausted, Verdict::Kind::stuck}, {Code::corrupt, Verdict::Kind::stuck},
+      {Code::internal, Verdict::Kind::stuck}};
+  auto all = intents();
+  all.push_back(intent_of(DecideWish{"k", "x", "me"}));
+  for (const auto& [code, kind] : verdicts) {
+    for (const Intent& intent : all) {
+      SCOPED_TRACE(testing::Message() << kind_of(intent.wish) << ", code " << static_cast<int>(code));
+      Replay replay(intent, run_.now, deadline(), random_);
+      ASSERT_TRUE(replay.next(run_.now));
+      Answer answer;
+      answer.outcome = Outcome::rejected;
+      answer.error = Error(code, "why");
+      replay.on(std::move(answer), run_.now);
+      ASSERT_FALSE(replay.next(run_.now));
+      EXPECT_EQ(replay.verdict(merge_equal).kind, kind);
+      EXPECT_EQ(replay.verdict(merge_equal).error.detail, "why");
+    }
+  }
 }
 
 TEST_F(PrecludeTest, of_a_decision_the_merge_judges_what_another_has_proposed) {

@@ -58,16 +58,11 @@ Verdict verdict_of(const Failure& failure) {
       verdict.note = failure.error.detail;
       verdict.may_arrive = true;
       break;
-    case Failure::Kind::rejected: {
-      // A missing table or permission says nothing about this intent. A damaged row does.
-      const bool is_about_it = failure.error.code == Code::corrupt || failure.error.code == Code::usage;
-      verdict.kind = is_about_it ? Verdict::Kind::stuck : Verdict::Kind::wait;
-      break;
-    }
+    case Failure::Kind::rejected:
     case Failure::Kind::unavailable:
     case Failure::Kind::unknown:
     case Failure::Kind::busy:
-      verdict.kind = Verdict::Kind::wait;
+      verdict.kind = is_of_the_store(failure) ? Verdict::Kind::wait : Verdict::Kind::stuck;
       break;
   }
   return verdict;
@@ -91,6 +86,22 @@ Verdict rejected(std::string why) {
 
 bool merge_equal(const DecideWish& ours, const Decided& decided) {
   return ours.proposal == decided.value;
+}
+
+bool is_of_the_store(const Failure& failure) {
+  switch (failure.error.code) {
+    case Code::unavailable:  // away, too slow, over its rate
+    case Code::not_found:    // there is no table, no index, no file
+    case Code::denied:       // no permission, no credentials, a file that cannot be written
+      return true;
+    case Code::usage:      // the row would be too large, a number out of range, an attribute of another type
+    case Code::corrupt:    // the row is damaged
+    case Code::exhausted:  // a local index has no room for more of this key
+    case Code::internal:   // nobody knows: the others are tried
+      return false;
+  }
+  HOLDFAST_ASSERT(false, "every code is one of them");
+  return false;
 }
 
 std::string proposer_of(const DecideWish& wish, std::string_view ticket) {

@@ -19,7 +19,7 @@ struct Verdict {
   enum class Kind {
     confirmed,
     rejected,  ///< the rules say no; with `may_arrive` only once it is precluded: a late request of ours might do it
-    wait,      ///< the store is away, or does not let us: nothing else can be carried out either
+    wait,      ///< of the store: nothing else can be carried out either
     stuck,     ///< this one cannot be carried out as things are, and what follows it must wait; others need not
   };
   Kind kind = Kind::wait;
@@ -27,6 +27,11 @@ struct Verdict {
   std::string note;         ///< of the others
   bool may_arrive = false;  ///< of rejected
 };
+
+/// Whether what went wrong says nothing about the one thing that was asked for: the store is away, has no table, or
+/// does not let us. Then nothing else is to be had of it either. Anything else is about that one thing, or may be,
+/// and holds up nothing but what has to come after it.
+[[nodiscard]] bool is_of_the_store(const Failure& failure);
 
 /// The store's part of one intent: the operation, under the ticket as its id, so that it happens once however often
 /// it is replayed, by whomever, and whatever became of its earlier requests.
