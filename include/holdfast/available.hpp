@@ -23,7 +23,11 @@ struct AvailableMode {
   Merge merge = merge_equal;
   /// Makes good for a ticket that was rejected after its caller had been told that it was accepted; where it fails,
   /// the next pass tries again. None: what is rejected stays due. `is_repeat`: who was killed may have done part of
-  /// it; make it idempotent by the ticket. Called on the coordinator's own thread; may wait, and calls nothing of it.
+  /// it; make it idempotent by the ticket.
+  ///
+  /// Called on the coordinator's own thread, once all that was open is carried out; calls nothing of it. It may wait,
+  /// but nobody can end it, and while it does the coordinator answers no call, is not destroyed, and no other process
+  /// reconciles the journal: it has to bound whatever it waits for (S10).
   std::function<Result<void>(const Intent& rejected, bool is_repeat)> compensate;
 };
 

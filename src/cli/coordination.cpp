@@ -195,4 +195,20 @@ CommandEnd Coordination::run_command(const std::shared_ptr<coord::Held>& held, r
   return {*ending, std::nullopt};
 }
 
+Result<void> Coordination::start_command(runtime::SpawnOptions command, const TimeLimit& limit,
+                                         std::function<void(const coord::GuardedChild::Ending&)> ended) {
+  auto child = coord::GuardedChild::start(std::move(command), session_->loop(),
+                                          [this, ended = std::move(ended)](const coord::GuardedChild::Ending& how) {
+                                            child_.reset();
+                                            ended(how);
+                                            if (told_to_end_ == 0) return;
+                                            signal_ = told_to_end_;
+                                            wake();
+                                          });
+  if (!child) return tl::unexpected<Error>(child.error());
+  child_ = *std::move(child);
+  child_->end_by(limit.end_by, limit.notice);
+  return {};
+}
+
 }  // namespace holdfast::cli

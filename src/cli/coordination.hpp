@@ -110,6 +110,10 @@ class Coordination {
   [[nodiscard]] CommandEnd run_command(const std::shared_ptr<coord::Held>& held, runtime::SpawnOptions command,
                                        const coord::TaskOptions& options, coord::OnLost on_lost,
                                        const std::optional<TimeLimit>& limit = {});
+  /// Starts one under no lease, beside what else goes on; one at a time. Signals are passed on to it. Where one has
+  /// asked it to end, run_until() ends with that signal once `ended` was told how it did.
+  [[nodiscard]] Result<void> start_command(runtime::SpawnOptions command, const TimeLimit& limit,
+                                           std::function<void(const coord::GuardedChild::Ending&)> ended);
   /// The lease of the command that runs is lost.
   void lost();
 

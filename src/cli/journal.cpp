@@ -14,7 +14,6 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
-#include "runtime/exit_watch.hpp"
 #include "runtime/units.hpp"
 #include "store/json.hpp"
 
@@ -34,6 +33,7 @@ struct JournalSettings {
   Duration store_patience = std::chrono::seconds(5);
   Duration ttl = std::chrono::hours(24 * 7);
   Duration max_age = std::chrono::hours(24);
+  Duration compensation_limit = coord::ReconcileOptions().compensation_limit;
   bool all = false, json = false;
 };
 
@@ -107,41 +107,31 @@ Result<void> list(const JournalSettings& settings) {
 
 // ---- With the store ----
 
-/// What makes good for a rejected ticket: a command, told of it by its environment.
-class Compensation {
- public:
-  Compensation(std::vector<std::string> command, Coordination& here) : command_(std::move(command)), here_(here) {}
-
-  void run(const Intent& intent, bool is_repeat, std::function<void(Result<void>)> done) {
+/// What makes good for a rejected ticket: a command, told of it by its environment, that is ended when its time is
+/// over.
+coord::Compensate compensation(const JournalSettings& settings, Coordination& here) {
+  return [&settings, &here](const Intent& intent, bool is_repeat, const std::function<void(Result<void>)>& done) {
     runtime::SpawnOptions options;
-    options.arguments = command_;
+    options.arguments = settings.command;
     options.environment = {{"HOLDFAST_TICKET", intent.ticket},
                            {"HOLDFAST_KIND", std::string(kind_of(intent.wish))},
                            {"HOLDFAST_SUBJECT", subject_of(intent.wish)},
                            {"HOLDFAST_REASON", one_line(intent.note)},
                            {"HOLDFAST_REPEAT", is_repeat ? "1" : "0"}};
-    options.dies_with_parent = true;  // or it would run beside its own repeat
-    auto child = runtime::spawn(options);
-    if (!child) return done(tl::unexpected<Error>(child.error()));
-    child_ = *std::move(child);
-    done_ = std::move(done);
-    watch_.emplace(here_.session().loop(), child_, [this] { exited(); });
-  }
-
- private:
-  void exited() {
-    const auto exit = child_.wait(std::chrono::seconds(1));
-    const auto done = std::exchange(done_, {});
-    if (exit && exit->code == 0) return done({});
-    done(fail(Code::internal, command_.front() + " ended with " + std::to_string(exit ? exit->code : -1)));
-  }
-
-  const std::vector<std::string> command_;
-  Coordination& here_;
-  runtime::Child child_;
-  std::function<void(Result<void>)> done_;
-  std::optional<runtime::ExitWatch> watch_;
-};
+    const Duration limit = settings.compensation_limit;
+    const TimeLimit time{here.session().instant() + limit, std::min<Duration>(limit / 5, std::chrono::seconds(5))};
+    const auto started = here.start_command(
+        std::move(options), time,
+        [done, name = settings.command.front(), limit](const coord::GuardedChild::Ending& how) {
+          if (how.was_late) {
+            return done(fail(Code::unavailable, name + " was ended: it has " + runtime::write_duration(limit)));
+          }
+          if (how.exit.code == 0) return done({});
+          done(fail(Code::internal, name + " ended with " + std::to_string(how.exit.code)));
+        });
+    if (!started) done(tl::unexpected<Error>(started.error()));
+  };
+}
 
 Result<int> tell_report(const ReconcileReport& report, bool json) {
   for (const std::string& note : report.notes) complain(note);
@@ -171,12 +161,9 @@ Result<int> reconcile(Coordination& here, Journal& journal, const JournalSetting
   coord::ReconcileOptions options;
   options.patience = settings.store_patience;
   if (settings.merge == "any") options.merge = [](const DecideWish&, const Decided&) { return true; };
-  Compensation compensation(settings.command, here);
-  if (!settings.command.empty()) {
-    options.compensate = [&](const Intent& intent, bool is_repeat, auto done) {
-      compensation.run(intent, is_repeat, std::move(done));
-    };
-  }
+  if (!settings.command.empty()) options.compensate = compensation(settings, here);
+  // What was killed needs a moment to be seen to have ended.
+  options.compensation_limit = settings.compensation_limit + std::chrono::seconds(5);
   coord::Reconciler reconciler(journal, here.session().store(), here.session().loop());
   std::optional<Ended<ReconcileReport>> ended;
   reconciler.run(std::move(options), [&](Ended<ReconcileReport> got) {
@@ -191,6 +178,11 @@ Result<int> reconcile(Coordination& here, Journal& journal, const JournalSetting
 Result<int> reconcile(const JournalSettings& settings) {
   if (settings.merge != "equal" && settings.merge != "any") {
     return fail(Code::usage, "--merge: '" + settings.merge + "' is none of equal, any");
+  }
+  constexpr Duration shortest = std::chrono::milliseconds(100);
+  constexpr Duration longest = std::chrono::hours(24);
+  if (settings.compensation_limit < shortest || settings.compensation_limit > longest) {
+    return fail(Code::usage, "--compensation-limit is from 100ms to 24h: others wait for so long");
   }
   const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
@@ -297,6 +289,10 @@ void add_reconcile(Setup setup) {
   add_arguments(app, "CMD", settings->command,
                 "run for each rejected ticket, once, with HOLDFAST_TICKET, _KIND, _SUBJECT, _REASON, and _REPEAT=1 "
                 "where it was broken off before; without it they wait for one");
+  add_duration(
+      app, "--compensation-limit", settings->compensation_limit,
+      "how long each run of CMD may take: then it is ended (SIGTERM a little before, SIGKILL), has failed, and "
+      "is run again by the next 'reconcile'");
   add_text(app, "--merge", "RULE", settings->merge,
            "decisions that others won: equal (the same value confirms ours) or any (every value does)");
   add_store_and_patience(app, *settings);

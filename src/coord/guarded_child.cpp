@@ -13,11 +13,18 @@ Result<std::unique_ptr<GuardedChild>> GuardedChild::start(runtime::SpawnOptions 
   command.takes_terminal = true;
   command.dies_with_parent = true;
   // A process that was stopped since it won the lease checks before its first effect (S7).
-  if (!guard->holds(loop.instant())) return fail(Code::unavailable, "the lease ended before the command was started");
+  if (guard && !guard->holds(loop.instant())) {
+    return fail(Code::unavailable, "the lease ended before the command was started");
+  }
   auto child = runtime::spawn(command);
   if (!child) return tl::unexpected<Error>(child.error());
   return std::unique_ptr<GuardedChild>(
       new GuardedChild(*std::move(child), std::move(guard), on_lost, notice, loop, std::move(ended)));
+}
+
+Result<std::unique_ptr<GuardedChild>> GuardedChild::start(runtime::SpawnOptions command, runtime::AsioLoop& loop,
+                                                          std::function<void(Ending)> ended) {
+  return start(std::move(command), nullptr, OnLost::ignore, Duration::zero(), loop, std::move(ended));
 }
 
 GuardedChild::GuardedChild(runtime::Child child, std::shared_ptr<const LeaseGuard> guard, OnLost on_lost,

@@ -20,8 +20,8 @@ enum class OnLost {
 };
 
 /// A command that runs under a lease, in a process group of its own: when the belief ends, nothing of the group is
-/// left (S7, F26). Dies with us too, as far as the system sees to that: the command itself, not what it has started.
-/// On the loop's thread.
+/// left (S7, F26). Or under none: then its time alone ends it. Dies with us too, as far as the system sees to that:
+/// the command itself, not what it has started. On the loop's thread.
 class GuardedChild {
  public:
   struct Ending {
@@ -34,6 +34,10 @@ class GuardedChild {
   [[nodiscard]] static Result<std::unique_ptr<GuardedChild>> start(runtime::SpawnOptions command,
                                                                    std::shared_ptr<const LeaseGuard> guard,
                                                                    OnLost on_lost, Duration notice,
+                                                                   runtime::AsioLoop& loop,
+                                                                   std::function<void(Ending)> ended);
+  /// The same under no lease, to be given its time by end_by().
+  [[nodiscard]] static Result<std::unique_ptr<GuardedChild>> start(runtime::SpawnOptions command,
                                                                    runtime::AsioLoop& loop,
                                                                    std::function<void(Ending)> ended);
   /// Everything that is still left of its group is killed.
@@ -63,7 +67,7 @@ class GuardedChild {
   void exited();
 
   runtime::Child child_;
-  const std::shared_ptr<const LeaseGuard> guard_;
+  const std::shared_ptr<const LeaseGuard> guard_;  // null: under no lease, and none is lost
   const OnLost on_lost_;
   const Duration notice_;
   runtime::AsioLoop& loop_;

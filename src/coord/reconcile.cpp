@@ -1,5 +1,6 @@
 #include "coord/reconcile.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/coord/stock.hpp"
@@ -11,6 +12,7 @@ Reconciler::Reconciler(Journal& journal, Store& store, Loop& loop)
     : journal_(journal), loop_(loop), runner_(store, loop) {}
 
 Reconciler::~Reconciler() {
+  loop_.cancel(limit_);
   if (handler_) journal_.unlock();
 }
 
@@ -22,6 +24,8 @@ void Reconciler::run(ReconcileOptions options, Handler handler) {
   last_ = 0;
   blocked_.clear();
   quotas_.clear();
+  due_.clear();
+  queued_.clear();
   soon([this] {
     const Result<bool> locked = journal_.lock();
     if (!locked) return fail({Failure::Kind::rejected, locked.error()});
@@ -40,6 +44,7 @@ void Reconciler::next() {
   const auto open = journal_.list(Journal::Which::open, last_, 1);
   if (!open) return fail({Failure::Kind::unavailable, open.error()});
   if (open->empty()) {
+    if (report_.store_is_away) return next_compensation();
     auto quotas = journal_.quotas();
     if (!quotas) return fail({Failure::Kind::unavailable, quotas.error()});
     quotas_ = *std::move(quotas);
@@ -52,7 +57,8 @@ void Reconciler::next() {
 void Reconciler::take(Intent taken) {
   const auto intent = std::make_shared<Intent>(std::move(taken));
   const IntentStep step = next_step(*intent, loop_.wall());
-  if (step == IntentStep::compensate) return compensate(intent);
+  if (step == IntentStep::compensate) return is_due(*intent);
+  if (report_.store_is_away) return soon([this] { next(); });
   if (blocked_.contains(subject_of(intent->wish))) return leave(*intent, {});  // its turn has not come
   switch (step) {
     case IntentStep::begin:
@@ -131,34 +137,7 @@ void Reconciler::reject(const std::shared_ptr<Intent>& intent, std::string why) 
   holdfast::reject(*intent, std::move(why), loop_.wall());
   if (!written(journal_.put(*intent))) return;
   ++report_.rejected;
-  compensate(intent);
-}
-
-void Reconciler::compensate(const std::shared_ptr<Intent>& intent) {
-  if (!options_.compensate) {
-    ++report_.left;
-    return soon([this] { next(); });
-  }
-  const bool is_repeat = intent->compensation == Intent::Compensation::begun;
-  begin_compensation(*intent);
-  if (!written(journal_.put(*intent))) return;
-  options_.compensate(*intent, is_repeat, [this, intent, alive = std::weak_ptr(alive_)](Result<void> how) {
-    if (!alive.expired()) compensated(intent, how);
-  });
-}
-
-void Reconciler::compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how) {
-  if (how) {
-    end_compensation(*intent);
-    if (!written(journal_.put(*intent))) return;
-    ++report_.compensated;
-  } else {
-    ++report_.left;
-    if (report_.notes.size() < ReconcileReport::notes_most) {
-      report_.notes.push_back(intent->ticket + ": its compensation failed: " + how.error().detail);
-    }
-  }
-  soon([this] { next(); });
+  is_due(*intent);
 }
 
 // ---- Quotas ----
@@ -178,7 +157,7 @@ void Reconciler::next_quota() {
     if (!unsettled) return fail({Failure::Kind::unavailable, unsettled.error()});
     if (!*unsettled) return give_back(quota);
   }
-  finish();
+  next_compensation();
 }
 
 void Reconciler::give_back(const Quota& quota) {
@@ -193,6 +172,7 @@ void Reconciler::give_back(const Quota& quota) {
     // Refused: it has expired, or somebody else has ended it.
     if (!result && result.error().kind != Failure::Kind::refused) {
       if (is_of_the_store(result.error())) return away(result.error().error);
+      ++report_.left;
       block(Reserve::row_key(id), "quota " + id + ": " + result.error().error.detail);
       return soon([this] { next_quota(); });
     }
@@ -203,6 +183,53 @@ void Reconciler::give_back(const Quota& quota) {
   });
 }
 
+// ---- Compensations ----
+
+void Reconciler::is_due(const Intent& rejected) {
+  if (options_.compensate && queued_.insert(rejected.seq).second) due_.push_back(rejected.ticket);
+  soon([this] { next(); });
+}
+
+void Reconciler::next_compensation() {
+  if (due_.empty()) return finish();
+  const std::string ticket = std::move(due_.front());
+  due_.pop_front();
+  auto found = journal_.find(ticket);
+  if (!found) return fail({Failure::Kind::unavailable, found.error()});
+  if (!*found || next_step(**found, loop_.wall()) != IntentStep::compensate) {
+    return soon([this] { next_compensation(); });  // somebody else has seen to it
+  }
+  compensate(std::make_shared<Intent>(**std::move(found)));
+}
+
+void Reconciler::compensate(const std::shared_ptr<Intent>& intent) {
+  const bool is_repeat = intent->compensation == Intent::Compensation::begun;
+  begin_compensation(*intent);
+  if (!written(journal_.put(*intent))) return;
+  // Heard once, and only while we wait for it.
+  const auto done = [this, intent, waited_for = std::weak_ptr(alive_),
+                     is_over = std::make_shared<bool>(false)](const Result<void>& how) {
+    if (!waited_for.expired() && !std::exchange(*is_over, true)) compensated(intent, how);
+  };
+  limit_ = loop_.call_after(options_.compensation_limit,
+                            [done] { done(holdfast::fail(Code::unavailable, "it does not end")); });
+  const Compensate compensate = options_.compensate;  // its end may be that of the pass, and of our options
+  compensate(*intent, is_repeat, done);
+}
+
+void Reconciler::compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how) {
+  loop_.cancel(std::exchange(limit_, 0));
+  if (how) {
+    end_compensation(*intent);
+    if (!written(journal_.put(*intent))) return;
+    ++report_.compensated;
+  } else {
+    note(intent->ticket + ": its compensation failed: " + how.error().detail);
+  }
+  if (std::exchange(report_.store_is_away, false)) last_ = 0;  // it may be back
+  soon([this] { next(); });                                    // what was accepted meanwhile
+}
+
 // ---- The pass ----
 
 void Reconciler::leave(const Intent& intent, const std::string& why) {
@@ -211,19 +238,20 @@ void Reconciler::leave(const Intent& intent, const std::string& why) {
 }
 
 void Reconciler::block(std::string subject, std::string why) {
-  ++report_.left;
   blocked_.insert(std::move(subject));
   if (!why.empty()) note(std::move(why));
 }
 
 void Reconciler::note(std::string why) {
-  if (report_.notes.size() < ReconcileReport::notes_most) report_.notes.push_back(std::move(why));
+  std::vector<std::string>& all = report_.notes;
+  if (all.size() < ReconcileReport::notes_most && !std::ranges::count(all, why)) all.push_back(std::move(why));
 }
 
 void Reconciler::away(const Error& error) {
   report_.store_is_away = true;
-  report_.notes.push_back(error.detail);
-  finish();
+  note(error.detail);
+  if (!options_.compensate) return finish();
+  soon([this] { next(); });  // what is due without the store
 }
 
 void Reconciler::soon(std::function<void()> task) {
@@ -252,10 +280,10 @@ void Reconciler::finish() {
     const auto keep = std::chrono::ceil<std::chrono::milliseconds>(options_.keep);
     const auto forgotten = journal_.forget(loop_.wall() - keep);
     if (!forgotten) return fail({Failure::Kind::unavailable, forgotten.error()});
-  } else {
-    const auto open = journal_.count_open();
-    if (open) report_.left = *open;
   }
+  const auto open = journal_.count_open();
+  if (!open) return fail({Failure::Kind::unavailable, open.error()});
+  report_.left += *open;
   journal_.unlock();
   end(std::move(report_));
 }

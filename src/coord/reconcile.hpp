@@ -1,5 +1,6 @@
 #pragma once
-#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -22,19 +23,27 @@ namespace holdfast::coord {
 /// and nobody can know how far it came: then it is called again, with `is_repeat`, under the same ticket. So it is
 /// called exactly once where nobody dies within it, and where that can happen the ticket is what it has to be made
 /// idempotent by (as the key of a run under `once`, say).
+///
+/// Whoever gives it ends it in time: what has not called `done` within the limit of its pass has failed, and a later
+/// call is not heard (S10).
 using Compensate =
     std::function<void(const Intent& rejected, bool is_repeat, std::function<void(Result<void>)> done)>;
 
 struct ReconcileOptions {
   Merge merge = merge_equal;
-  Compensate compensate;                        ///< none: what is rejected stays due, for a pass that has one
+  Compensate compensate;  ///< none: what is rejected stays due, for a pass that has one
+  Duration compensation_limit = std::chrono::minutes(1);  ///< how long one compensation is waited for
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for, for each request of the pass
   Duration keep = std::chrono::hours(24 * 7);   ///< how long tickets that are over stay in the journal
 };
 
-/// Carries out what a journal holds, in order, and gives back what is left of its quotas. It may die at any point:
-/// each operation has its ticket for an id in the store, and the next pass goes on where this one was. On the loop's
-/// thread; one pass at a time, in one process at a time.
+/// Carries out what a journal holds, in order, gives back what is left of its quotas, and then has what was rejected
+/// made good for, one after the other. What is accepted meanwhile is carried out before the next compensation:
+/// nothing waits for more than one of them. Those need no store: they are run while it is away, too, and whether it
+/// is back is tried between two of them.
+///
+/// It may die at any point: each operation has its ticket for an id in the store, and the next pass goes on where
+/// this one was. On the loop's thread; one pass at a time, in one process at a time.
 class Reconciler {
  public:
   Reconciler(Journal& journal, Store& store, Loop& loop);
@@ -55,10 +64,12 @@ class Reconciler {
   void preclude(const std::shared_ptr<Intent>& intent, const std::string& key, std::string why);
   void confirm(const std::shared_ptr<Intent>& intent, std::string note);
   void reject(const std::shared_ptr<Intent>& intent, std::string why);
-  void compensate(const std::shared_ptr<Intent>& intent);
-  void compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how);
   void next_quota();
   void give_back(const Quota& quota);
+  void is_due(const Intent& rejected);
+  void next_compensation();
+  void compensate(const std::shared_ptr<Intent>& intent);
+  void compensated(const std::shared_ptr<Intent>& intent, const Result<void>& how);
 
   void leave(const Intent& intent, const std::string& why);
   void block(std::string subject, std::string why);
@@ -80,6 +91,9 @@ class Reconciler {
   std::int64_t last_ = 0;          // the intent that was taken last
   std::set<std::string> blocked_;  // subjects of which one is stuck
   std::vector<Quota> quotas_;      // still to be looked at
+  std::deque<std::string> due_;    // tickets whose compensation is, in order
+  std::set<std::int64_t> queued_;  // the same by number, and those that have had it
+  TimerId limit_ = 0;              // of the compensation that runs
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

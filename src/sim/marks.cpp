@@ -90,7 +90,8 @@ constexpr std::array<std::string_view, marks_count> names{"claim_settled",
                                                           "ticket_rejected",
                                                           "sold_from_quota",
                                                           "compensated",
-                                                          "compensation_repeated"};
+                                                          "compensation_repeated",
+                                                          "compensation_given_up"};
 
 }  // namespace
 

@@ -97,8 +97,9 @@ enum class Mark : std::uint8_t {
   sold_from_quota,          ///< goods were sold without the store
   compensated,              ///< a rejected ticket was made good for
   compensation_repeated,    ///< the same, again, after a failure or a death
+  compensation_given_up,    ///< one that did not end was waited for no longer
 };
-inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::compensation_repeated) + 1;
+inline constexpr std::size_t marks_count = static_cast<std::size_t>(Mark::compensation_given_up) + 1;
 
 [[nodiscard]] std::string_view name_of(Mark mark);
 

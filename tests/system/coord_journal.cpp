@@ -8,7 +8,9 @@
 #include "coord/available.hpp"
 #include "runtime/asio_loop.hpp"
 #include "store/open.hpp"
+#include "support/eventually.hpp"
 #include "support/gated_store.hpp"
+#include "support/process_ended.hpp"
 #include "support/program.hpp"
 #include "support/run_until.hpp"
 
@@ -94,6 +96,51 @@ TEST_F(CoordJournal, a_compensation_that_fails_is_run_again_and_told_so) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.err, HasSubstr("false ended with 1"));
   EXPECT_EQ(program.run({"journal", "reconcile", "--", "/bin/sh", "-c", "exit $((1 - HOLDFAST_REPEAT))"}).code, 0);
+}
+
+TEST_F(CoordJournal, s10_a_compensation_that_does_not_end_is_ended_with_all_that_it_has_started_and_is_run_again) {
+  add(-1, "a");
+  add(-2, "b");
+  program.write("slow", R"(
+echo $HOLDFAST_TICKET $HOLDFAST_REPEAT >>runs
+[ $HOLDFAST_TICKET$HOLDFAST_REPEAT != a0 ] && exit 0
+trap "" TERM
+sleep 1000 &
+echo $! >left
+wait
+)");
+  const auto reconcile = [&](const std::string& limit) {
+    return program.run({"journal", "reconcile", "--compensation-limit", limit, "--", "/bin/sh", "slow"});
+  };
+  const auto ended = reconcile("1s");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("a: its compensation failed: /bin/sh was ended: it has 1s"));
+  EXPECT_EQ(ended.out, "0 confirmed, 2 rejected, 1 compensated, 1 left\n");
+  EXPECT_EQ(program.read("runs"), "a 0\nb 0\n");
+  const std::string left = program.read("left");
+  EXPECT_TRUE(test::eventually([&] { return test::has_ended(std::stoi(left)); })) << left;
+  EXPECT_EQ(reconcile("1h").code, 0);
+  EXPECT_EQ(program.read("runs"), "a 0\nb 0\na 1\n");
+  EXPECT_EQ(reconcile("1ms").code, 64);
+}
+
+TEST_F(CoordJournal, who_is_asked_to_end_passes_that_on_and_notes_what_came_of_it) {
+  add(-1, "a");
+  add(-2, "b");
+  auto child = program.start({"journal", "reconcile", "--", "/bin/sh", "-c",
+                              "trap 'echo $HOLDFAST_TICKET >>done; exit 0' TERM; echo begun; "
+                              "while :; do sleep 0.01; done"});
+  ASSERT_TRUE(child);
+  ASSERT_TRUE(child->read_line(60s));
+  child->kill(SIGTERM);
+  const auto exit = child->wait(60s);
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 128 + SIGTERM);
+  EXPECT_EQ(program.read("done"), "a\n");
+  const auto waiting = list();
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0].at("ticket"), "b");
+  EXPECT_EQ(waiting[0].at("compensation"), "due");
 }
 
 TEST_F(CoordJournal, goods_that_were_set_aside_are_sold_without_the_store_and_no_more_than_those) {

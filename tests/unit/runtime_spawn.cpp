@@ -15,6 +15,8 @@
 #include "runtime/clock.hpp"
 #include "runtime/exit_watch.hpp"
 #include "runtime/signals.hpp"
+#include "support/eventually.hpp"
+#include "support/process_ended.hpp"
 
 namespace holdfast::runtime {
 namespace {
@@ -29,16 +31,8 @@ SpawnOptions shell(const std::string& script) {
   return options;
 }
 
-/// For a process that is no child of ours: whoever adopted it reaps it. Dead is dead, also as a zombie.
 bool comes_to_its_end(pid_t pid) {
-  const Instant deadline = boot_now() + generous;
-  while (boot_now() < deadline) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    if (text.empty() || text.substr(text.rfind(')') + 2, 1) == "Z") return true;
-    ::usleep(1000);
-  }
-  return false;
+  return test::eventually([&] { return test::has_ended(pid); });
 }
 
 TEST(Spawn, tells_lines_as_they_come_and_then_that_the_output_has_ended) {

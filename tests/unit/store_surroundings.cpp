@@ -13,6 +13,7 @@
 
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
+#include "support/process_ended.hpp"
 #include "support/run_until.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -108,11 +109,7 @@ TEST_F(SurroundingsTest, a_process_that_hangs_is_killed_with_its_children_while_
   std::ifstream file(folder.file("child"));
   pid_t child = 0;
   ASSERT_TRUE(file >> child);
-  EXPECT_TRUE(run_until(loop, [&] {
-    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    return text.empty() || text.substr(text.rfind(')') + 2, 1) == "Z";
-  }));
+  EXPECT_TRUE(run_until(loop, [&] { return test::has_ended(child); }));
 }
 
 TEST_F(SurroundingsTest, a_process_that_never_stops_printing_is_ended) {

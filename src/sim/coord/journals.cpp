@@ -30,7 +30,8 @@ std::string new_folder() {
 struct Journals::Desk {
   std::unique_ptr<coord::Journal> journal;
   std::unique_ptr<coord::Available> available;
-  bool reconciles = false;  // one pass at a time
+  bool reconciles = false;     // one pass at a time
+  bool waits_in_vain = false;  // for a compensation that hangs
 };
 
 Journals::Journals(Stage& stage, Others others, std::size_t machines)
@@ -205,6 +206,7 @@ void Journals::reconcile(Node& node) {
   if (desk == nullptr || desk->reconciles) return;
   coord::ReconcileOptions options;
   options.patience = stage_.terms().lease / 4;
+  options.compensation_limit = stage_.terms().lease / 2;
   if (stage_.at_the_end || node.random().below(3) != 0) {
     options.compensate = [this, &node](const Intent& rejected, bool is_repeat,
                                        std::function<void(holdfast::Result<void>)> done) {
@@ -216,6 +218,7 @@ void Journals::reconcile(Node& node) {
   stage_.calls(node.number(), -1, Verb::reconcile);
   desk->available->reconcile(std::move(options), [this, &node, desk](const Ended<ReconcileReport>& ended) {
     desk->reconciles = false;
+    if (std::exchange(desk->waits_in_vain, false)) stage_.world.marks.hit(Mark::compensation_given_up);
     stage_.hears(node.number(), -1, Verb::reconcile, how(ended),
                  ended ? static_cast<std::int64_t>(ended->confirmed + ended->rejected) : 0);
     if (!ended && ended.error().kind != Failure::Kind::busy) {
@@ -241,25 +244,21 @@ void Journals::compensate(Node& node, const Intent& rejected, bool is_repeat,
   }
   if (is_repeat) stage_.world.marks.hit(Mark::compensation_repeated);
   ++known.compensations_begun;
-  within_[node.number()] = rejected.ticket;
+  // One that hangs is ended by whoever runs it, and nobody hears of it again.
+  if (!stage_.at_the_end && node.random().below(8) == 0) {
+    desk(node)->waits_in_vain = true;
+    return;
+  }
   const Duration time = node.random().between(0ms, stage_.terms().lease / 4);
   const bool fails = !stage_.at_the_end && node.random().below(5) == 0;
   const std::string ticket = rejected.ticket;
   node.loop().call_after(time, [this, number = node.number(), ticket, about, fails, done = std::move(done)] {
-    within_.erase(number);
     stage_.hears(number, about, Verb::compensate, fails ? How::unavailable : How::done);
     if (fails) return done(fail(Code::unavailable, "it did not work"));
     ++tickets_[ticket].compensations_done;
     stage_.world.marks.hit(Mark::compensated);
     done({});
   });
-}
-
-void Journals::gone(const Node& node) {
-  const auto found = within_.find(node.number());
-  if (found == within_.end()) return;
-  ++tickets_[found->second].died_within;
-  within_.erase(found);
 }
 
 bool Journals::has_happened(const std::string& ticket, const Wish& wish) const {

@@ -36,7 +36,7 @@ class Journals final : public Scene {
 
   void act(Node& node) override;
   void wrote(const Write& /*write*/) override {}
-  void gone(const Node& node) override;
+  void gone(const Node& /*node*/) override {}
   [[nodiscard]] std::string left() override;
   void judge() override;
 
@@ -51,7 +51,6 @@ class Journals final : public Scene {
     bool refused = false;      // told that it never will be
     std::size_t compensations_begun = 0;
     std::size_t compensations_done = 0;
-    std::size_t died_within = 0;
   };
   Desk* desk(Node& node);
   [[nodiscard]] std::string new_ticket(Node& node, Wish wish);
@@ -71,9 +70,8 @@ class Journals final : public Scene {
   const Others others_;
   std::string folder_;
   std::map<std::string, Ticket> tickets_;
-  std::vector<std::string> quotas_;             // made, by place
-  std::vector<bool> settled_;                   // at the end, by machine
-  std::map<std::int16_t, std::string> within_;  // whose compensation a process is in
+  std::vector<std::string> quotas_;  // made, by place
+  std::vector<bool> settled_;        // at the end, by machine
 };
 
 }  // namespace holdfast::sim::coordinated
