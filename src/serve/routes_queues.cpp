@@ -204,7 +204,8 @@ Route settling(std::string_view path, std::string_view operation, std::string_vi
           {schema, about, std::move(fields)},
           {},
           {{200, "done", settled_schema()}},
-          {{409, "refused", "the lease of this receipt has ended: the group may be another's"}},
+          {{409, "refused", "the lease of this receipt has ended: the group may be another's"},
+           {422, "rejected", "the receipt is not as it was given out"}},
           handler};
 }
 

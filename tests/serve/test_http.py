@@ -124,7 +124,7 @@ class TheDocument(Served):
         self.assertEqual(caller.get("/v1/stock/apple")["available"], 3)
 
     def queues(self, caller: Caller) -> None:
-        for body in "123":
+        for body in "12345":
             caller.post("/v1/queues/q/send", group="g", body=body, dedup_id=body)
         self.assertEqual(caller.post("/v1/queues/q/send", group="g", body="1", dedup_id="1")["was_duplicate"], True)
         self.assertEqual(caller.post("/v1/queues/q/send", group="g", body="other", dedup_id="1").status, 422)
@@ -132,14 +132,19 @@ class TheDocument(Served):
         self.assertEqual([each["body"] for each in batch["messages"]], ["1", "2"])
         self.assertEqual(caller.post("/v1/queues/q/receive")["batch"], None)
         receipt = batch["receipt"]
+        self.assertTrue(receipt.startswith("1.1.2/"), receipt)
+        for numbers in ("1.1.3", "1.1.5", "1.2.3", "1.1.9223372036854775807", "1.9223372036854775807.9223372036854775807"):
+            for settle in ("ack", "nack", "park"):
+                altered = caller.post(f"/v1/queues/q/{settle}", receipt=numbers + receipt.removeprefix("1.1.2"))
+                self.assertEqual((altered.status, altered["code"]), (422, "rejected"), numbers)
         caller.post("/v1/queues/q/extend", receipt=receipt, visibility="1m")
-        self.assertEqual(caller.post("/v1/queues/q/ack", receipt=receipt, count=1)["left"], 2)
+        self.assertEqual(caller.post("/v1/queues/q/ack", receipt=receipt, count=1)["left"], 4)
         caller.post("/v1/queues/q/nack", receipt=receipt)
         self.assertEqual(caller.post("/v1/queues/q/ack", receipt=receipt)["code"], "refused")
         batch = caller.post("/v1/queues/q/receive")["batch"]
         caller.post("/v1/queues/q/park", receipt=batch["receipt"], reason="looks bad")
         self.assertEqual(caller.get("/v1/queues/q/peek?group=g")["parked_because"], "looks bad")
-        self.assertEqual(caller.get("/v1/queues/q/stats")["parked_messages"], 2)
+        self.assertEqual(caller.get("/v1/queues/q/stats")["parked_messages"], 4)
         caller.post("/v1/queues/q/redrive", group="g", skip_first=True)
         self.assertEqual(caller.post("/v1/queues/q/receive")["batch"]["messages"][0]["body"], "3")
 

@@ -89,6 +89,61 @@ TEST_F(QueueTest, more_than_was_given_out_is_not_acknowledged) {
   EXPECT_EQ(group("g").head, 1);
 }
 
+TEST_F(QueueTest, a_receipt_that_says_more_than_the_lease_holds_is_rejected_whatever_is_asked) {
+  for (const char* each : {"1", "2", "3", "4", "5"}) send("g", each);
+  ASSERT_EQ(ack(receive("c", 1)->receipt, 1)->left, 4);
+  const auto batch = receive("c", 2);
+  ASSERT_THAT(bodies(batch), ElementsAre("2", "3"));
+  send("g", "6");
+  for (const auto& [first, last] : {std::pair<std::int64_t, std::int64_t>{2, 4},
+                                    {2, 6},
+                                    {3, 3},
+                                    {4, 5},
+                                    {1, INT64_MAX},
+                                    {INT64_MAX, INT64_MAX}}) {
+    Receipt altered = batch->receipt;
+    altered.first = first;
+    altered.last = last;
+    for (const Kind kind : {Kind::ack, Kind::nack, Kind::extend, Kind::park}) {
+      const auto settled = settle(altered, {.kind = kind, .count = 1, .visibility = 1h});
+      ASSERT_FALSE(settled) << first << " to " << last;
+      EXPECT_EQ(settled.error().kind, Failure::Kind::rejected);
+      EXPECT_EQ(settled.error().error.code, Code::usage);
+    }
+  }
+  EXPECT_EQ(group("g").head, 2);
+  EXPECT_EQ(ack(*batch)->left, 3) << "it is still good for what was given out";
+  EXPECT_THAT(bodies(receive()), ElementsAre("4", "5", "6"));
+}
+
+TEST_F(QueueTest, what_was_acknowledged_is_not_brought_back_by_a_receipt_for_no_messages) {
+  for (const char* each : {"1", "2", "3"}) send("g", each);
+  Receipt altered = receive("c", 3)->receipt;
+  ASSERT_TRUE(ack(altered, 2));
+  altered.last = 0;
+  EXPECT_EQ(ack(altered, 0)->left, 1);
+  EXPECT_EQ(group("g").head, 3);
+}
+
+TEST_F(QueueTest, a_delayed_message_that_was_held_back_is_not_acknowledged_with_those_before_it) {
+  send("g", "1");
+  send("g", "2", "", 1min);
+  Receipt altered = receive("c", 2)->receipt;
+  altered.last = 2;
+  EXPECT_EQ(ack(altered, 2).error().kind, Failure::Kind::rejected);
+  EXPECT_EQ(group("g").size(), 2);
+}
+
+TEST_F(QueueTest, a_group_that_was_leased_before_its_row_told_how_far_is_settled_as_its_receipt_says) {
+  for (const char* each : {"1", "2", "3"}) send("g", each);
+  Receipt receipt = receive("c", 2)->receipt;
+  table_.row(group_key("q", "g")).attributes.erase(std::string(coord::leased_last));
+  receipt.last = 4;
+  EXPECT_EQ(ack(receipt, 4).error().kind, Failure::Kind::rejected) << "beyond its end in no case";
+  receipt.last = 2;
+  EXPECT_EQ(ack(receipt, 2)->left, 1);
+}
+
 // Found by the simulation: a consumer whose clock ran slowly believed for longer than its lease and the skew.
 TEST_F(QueueTest, s04_the_belief_in_a_batch_ends_a_tenth_of_its_time_before_the_lease) {
   send("g", "1");

@@ -258,6 +258,25 @@ TEST_F(ServiceTest, f31_a_group_goes_to_one_consumer_at_a_time_in_its_order) {
   EXPECT_EQ(get(two, "/v1/queues/q/peek?group=none").status(), 404);
 }
 
+TEST_F(ServiceTest, a_receipt_that_was_altered_acknowledges_nothing_beyond_its_batch) {
+  Server& one = start();
+  for (const char* body : {"1", "2", "3"}) {
+    post(one, "/v1/queues/q/send", R"({"group":"g","body":")" + std::string(body) + "\"}");
+  }
+  loop_.advance(1ms);
+  const Asked received = post(one, "/v1/queues/q/receive", R"({"max":1})");
+  const std::string receipt = received.json().at("batch").at("receipt").as_string().c_str();
+  ASSERT_THAT(receipt, testing::StartsWith("1.1.1/"));
+  for (const char* numbers : {"1.1.3", "1.1.4", "1.2.2", "1.1.9223372036854775807"}) {
+    const std::string altered = numbers + receipt.substr(5);
+    const Asked acked = post(one, "/v1/queues/q/ack", R"({"receipt":")" + altered + "\"}");
+    EXPECT_EQ(acked.status(), 422) << numbers;
+    EXPECT_EQ(acked.text("code"), "rejected");
+  }
+  EXPECT_EQ(get(one, "/v1/queues/q/peek?group=g").json().at("size"), 3);
+  EXPECT_EQ(post(one, "/v1/queues/q/ack", R"({"receipt":")" + receipt + "\"}").json().at("left"), 2);
+}
+
 TEST_F(ServiceTest, f30_poison_parks_its_group_or_goes_elsewhere_and_the_others_go_on) {
   Server& one = start();
   post(one, "/v1/queues/q/send", R"({"group":"bad","body":"poison"})");

@@ -35,6 +35,7 @@ inline constexpr std::string_view group = "group";
 inline constexpr std::string_view head = "head";
 inline constexpr std::string_view tail = "tail";
 inline constexpr std::string_view receives = "receives";
+inline constexpr std::string_view leased_last = "leased_last";
 inline constexpr std::string_view parked_because = "parked_because";
 inline constexpr std::string_view seq = "seq";
 inline constexpr std::string_view body = "body";

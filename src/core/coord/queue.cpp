@@ -41,6 +41,13 @@ Condition held_as_seen(const Receipt& receipt, const Group& group) {
          Condition::equals(coord::tail, group.tail);
 }
 
+/// Whether this can be what was given out under the lease in the row, of which some may be acknowledged by now. A row
+/// that was leased before it told how far: up to its end.
+bool is_within_lease(const Receipt& receipt, const Row& row, const Group& group) {
+  const std::int64_t last = std::min(group.tail, row.number(coord::leased_last, group.tail));
+  return receipt.first <= group.head && receipt.last <= last;
+}
+
 /// The group without its lease, due at `due` if there is something left in it.
 void give_back(const Group& group, std::int64_t head, WallTime due, std::vector<Change>& changes) {
   const bool is_empty = head > group.tail;
@@ -255,16 +262,20 @@ Settle::Plan Settle::plan(Now now) {
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
     return no_longer(receipt_, in_doubt());
 
+  if (!is_within_lease(receipt_, *row, *group)) {
+    return Failure{
+        Failure::Kind::rejected,
+        Error(Code::usage, "The receipt is not as it was given out: the lease on the group " + receipt_.group +
+                               " of " + receipt_.queue + " does not hold the messages that it names.")};
+  }
   const bool acks = settlement_.kind == Settlement::Kind::ack;
+  const std::int64_t size = receipt_.last - receipt_.first + 1;
+  if (acks && settlement_.count > size) {
+    return Failure{Failure::Kind::rejected, Error(Code::usage, "The receipt is for " + std::to_string(size) +
+                                                                   " messages: more cannot be acknowledged.")};
+  }
   const std::int64_t head = acks ? receipt_.first + settlement_.count : group->head;
-  if (acks && head <= group->head && settlement_.count > 0) {
-    return Settled{group->size(), group->due};  // acknowledged before: nothing is left to do
-  }
-  if (head > receipt_.last + 1) {
-    return Failure{Failure::Kind::rejected,
-                   Error(Code::usage, "The receipt is for " + std::to_string(receipt_.last - receipt_.first + 1) +
-                                          " messages: more cannot be acknowledged.")};
-  }
+  if (acks && head <= group->head) return Settled{group->size(), group->due};  // nothing is left to do
   Update update{key(), {Change::set(attribute::attempt, attempt().to_string())}, held_as_seen(receipt_, *group)};
   switch (settlement_.kind) {
     case Settlement::Kind::ack:

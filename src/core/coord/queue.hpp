@@ -75,7 +75,7 @@ class Receive final : public Procedure {
   [[nodiscard]] const std::optional<Ended<std::optional<Batch>>>& result() const { return result_; }
 
  private:
-  enum class Step { look, read_group, claim, read_messages, give_back };
+  enum class Step { look, read_group, claim, read_messages, give_back, shorten };
   /// A group that is to be leased, or is: as it was seen latest.
   struct Chosen {
     Row row;
@@ -83,6 +83,7 @@ class Receive final : public Procedure {
     std::optional<Instant> first_try;  // to claim it in this state
     Instant latest_try{};
     bool is_poison = false;
+    std::int64_t last = 0;  // message that the lease is to hold, or holds
   };
 
   void looked(Answer answer, Now now);
@@ -91,7 +92,7 @@ class Receive final : public Procedure {
   void got_messages(const Answer& answer, Now now);
   [[nodiscard]] Update claim(Now now);
   [[nodiscard]] Update give_back() const;
-  [[nodiscard]] std::int64_t last_asked() const;
+  [[nodiscard]] Update shorten() const;
   void look_on(Now now);
   void look_again(Now now);
   void end(Ended<std::optional<Batch>> result);
@@ -106,7 +107,8 @@ class Receive final : public Procedure {
   std::vector<std::string> due_;  // group keys that the look found, those to try last in front
   std::string next_page_;         // of the look
   Chosen chosen_;
-  Instant until_{};  // S4: of the belief
+  std::optional<Batch> batch_;  // to be told when the lease holds no more than that
+  Instant until_{};             // S4: of the belief
   WallTime due_again_{};
   std::optional<Instant> rest_until_;  // nothing was there
   bool pausing_ = false;
@@ -129,7 +131,8 @@ struct Settlement {
   std::string reason;           ///< park: for people
   bool is_undelivered = false;  ///< nack: nobody was given it, so that it does not count as received
 };
-/// One conditional write under the receipt's owner and epoch: what a late consumer says is refused (S2).
+/// One conditional write under the receipt's owner and epoch: what a late consumer says is refused (S2). A receipt is
+/// in its consumer's hands, so it is not believed: what it says beyond what the lease holds by its row is rejected.
 class Settle final : public RowProcedure<Settled> {
  public:
   Settle(Receipt receipt, Settlement settlement, Instant deadline, Random& random);

@@ -67,13 +67,15 @@ std::optional<Ask> Receive::next(Now now) {
       return WriteRow{claim(now)};
     case Step::read_messages: {
       ReadRows read;
-      for (std::int64_t seq = chosen_.group.head; seq <= last_asked(); ++seq) {
+      for (std::int64_t seq = chosen_.group.head; seq <= chosen_.last; ++seq) {
         read.keys.push_back(message_key(options_.queue, chosen_.group.group, seq));
       }
       return read;
     }
     case Step::give_back:
       return WriteRow{give_back()};
+    case Step::shorten:
+      return WriteRow{shorten()};
   }
   return std::nullopt;
 }
@@ -95,6 +97,9 @@ Update Receive::claim(Now now) {
   // What is poison is leased to be put away, not given out once more.
   chosen_.is_poison = options_.receives_most && chosen_.group.receives >= *options_.receives_most;
   update.changes.push_back(Change::set(coord::receives, chosen_.group.receives + (chosen_.is_poison ? 0 : 1)));
+  const auto most = chosen_.is_poison ? 1 : static_cast<std::int64_t>(options_.max);
+  chosen_.last = std::min(chosen_.group.tail, chosen_.group.head + most - 1);
+  update.changes.push_back(Change::set(coord::leased_last, chosen_.last));
   update.condition = std::move(update.condition) &&
                      Condition::equals(attribute::desired_state, ready_state(options_.queue)) &&
                      Condition::equals(coord::head, chosen_.group.head);
@@ -109,8 +114,10 @@ Update Receive::give_back() const {
           fence(owner_, chosen_.group.epoch)};
 }
 
-std::int64_t Receive::last_asked() const {
-  return std::min(chosen_.group.tail, chosen_.group.head + static_cast<std::int64_t>(options_.max) - 1);
+/// What is not given out after all is nobody's to acknowledge.
+Update Receive::shorten() const {
+  return {
+      chosen_.row.key, {Change::set(coord::leased_last, batch_->receipt.last)}, fence(owner_, chosen_.group.epoch)};
 }
 
 void Receive::on(Answer answer, Now now) {
@@ -147,6 +154,9 @@ void Receive::on(Answer answer, Now now) {
       return got_messages(answer, now);
     case Step::give_back:
       return look_on(now);
+    case Step::shorten:
+      if (answer.outcome == Outcome::conflict || now.instant >= until_) return look_on(now);  // no longer ours
+      return end(std::move(batch_));
   }
 }
 
@@ -193,6 +203,7 @@ void Receive::saw_group(const Row* row, Now now) {
 void Receive::claimed(const Row& row, Instant sent_at) {
   const bool is_poison = chosen_.is_poison;
   chosen_ = {row, group_in(row).value()};
+  chosen_.last = row.number(coord::leased_last);  // of that one of our tries which was applied
   until_ = believed_until(sent_at, options_.visibility);
   const Group& group = chosen_.group;
   if (is_poison) {
@@ -210,7 +221,7 @@ void Receive::got_messages(const Answer& answer, Now now) {
   const Group& group = chosen_.group;
   if (now.instant >= until_) return look_on(now);  // it took too long, and is no longer ours
   Batch batch;
-  std::int64_t last = last_asked();
+  std::int64_t last = chosen_.last;
   for (std::int64_t seq = group.head; seq <= last; ++seq) {
     const auto row = std::ranges::find(answer.rows, message_key(options_.queue, group.group, seq), &Row::key);
     if (row == answer.rows.end()) continue;  // past its retention
@@ -232,7 +243,9 @@ void Receive::got_messages(const Answer& answer, Now now) {
   batch.receipt = {group.queue, group.group, owner_, group.epoch, group.head, last};
   batch.receives = group.receives;
   batch.until = until_;
-  end(std::optional(std::move(batch)));
+  if (last == chosen_.last) return end(std::optional(std::move(batch)));
+  batch_ = std::move(batch);
+  step_ = Step::shorten;
 }
 
 }  // namespace holdfast
