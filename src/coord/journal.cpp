@@ -457,6 +457,15 @@ Ended<Journal::Appended> Journal::append(Intent draft, const Limits& limits, Wal
       return say_no(Kind::refused, Code::exhausted,
                     std::to_string(*open) + " provisional tickets wait to be reconciled, and no more are given out");
     }
+    if (std::holds_alternative<DrawWish>(draft.wish)) {
+      auto quotas = impl_->read_quotas();
+      if (!quotas) return tl::unexpected(std::move(quotas.error()));
+      // In the store both are reservations, under their names.
+      if (std::ranges::find(*quotas, draft.ticket, &Quota::id) != quotas->end()) {
+        return say_no(Kind::mismatch, Code::usage,
+                      "the ticket " + draft.ticket + " is the name of a quota: a sale has one of its own");
+      }
+    }
     auto chosen = impl_->take_from_quota(draft, limits, now);
     if (!chosen) return tl::unexpected(std::move(chosen.error()));
     if (!*chosen) {

@@ -155,6 +155,7 @@ class TheDocument(Served):
         self.assertEqual(caller.post("/v1/quotas/shop", items={"apple": 2})["state"], "open")
         self.assertEqual(caller.get("/v1/quotas")["quotas"][0]["left"], {"apple": 2})
         self.assertEqual(caller.post("/v1/sales/one", items={"apple": 1})["ticket"], "one")
+        self.assertEqual(caller.post("/v1/sales/shop", items={"apple": 1})["code"], "mismatch")
         caller.post("/v1/quotas/shop/give-back")
         self.eventually(lambda: caller.get("/v1/tickets/one")["state"] == "confirmed")
         self.eventually(lambda: caller.get("/v1/stock/apple")["available"] == 2)

@@ -128,6 +128,19 @@ TEST_F(JournalTest, a_quota_is_drawn_on_and_what_is_rejected_goes_back_once) {
   EXPECT_EQ(journal->quotas()->front().left, (Basket{{"hat", 3}}));
 }
 
+TEST_F(JournalTest, a_sale_under_the_name_of_a_quota_is_not_accepted) {
+  const auto journal = open();
+  for (const char* id : {"q", "other"}) {
+    ASSERT_TRUE(journal->ask_quota({id, {{"hat", 3}}, {{"hat", 3}}, t0 + 2h, Quota::State::asked}));
+    ASSERT_TRUE(*journal->open_quota(id, t0 + 2h));
+  }
+  const auto sold = journal->append(draft(DrawWish{{{"hat", 2}}, ""}, "q"), limits, t0);
+  ASSERT_FALSE(sold) << "in the store it would be that quota's own reservation";
+  EXPECT_EQ(sold.error().kind, Failure::Kind::mismatch);
+  const auto quotas = journal->quotas();
+  for (const Quota& quota : *quotas) EXPECT_EQ(quota.left, quota.basket);
+}
+
 TEST_F(JournalTest, what_is_over_is_forgotten_after_a_while_and_nothing_else) {
   const auto journal = open();
   for (const char* ticket : {"open", "confirmed", "rejected"}) ASSERT_TRUE(add(*journal, ticket));

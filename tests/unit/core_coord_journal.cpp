@@ -181,6 +181,12 @@ TEST_F(DrawTest, what_is_drawn_is_sold_and_what_is_left_comes_back) {
   EXPECT_EQ(draw_hats("c", 1).error().kind, Failure::Kind::refused);
 }
 
+TEST_F(DrawTest, a_sale_under_the_name_of_what_it_is_drawn_from_is_a_mismatch) {
+  EXPECT_EQ(draw_hats("quota", 2).error().kind, Failure::Kind::mismatch);
+  ASSERT_TRUE(cancel());
+  EXPECT_EQ(available(), 10);
+}
+
 TEST_F(DrawTest, all_of_it_may_be_drawn) {
   EXPECT_TRUE(draw_hats("a", 5));
   ASSERT_TRUE(cancel());

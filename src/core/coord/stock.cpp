@@ -46,12 +46,20 @@ bool is_part_of(const Basket& part, const Basket& whole) {
   });
 }
 
+/// What is drawn, and what from; one where it says that it is drawn from itself, of which nothing comes.
+std::vector<std::string> rows_of(const DrawOptions& options) {
+  std::vector<std::string> keys{Reserve::row_key(options.id)};
+  if (options.from != options.id) keys.push_back(Reserve::row_key(options.from));
+  return keys;
+}
+
 Failure refused(std::string why) {
   return {Failure::Kind::refused, Error(Code::exhausted, std::move(why))};
 }
 
 Failure unheard_of(const std::string& id) {
-  return refused("There is no reservation " + id + ", or it is no longer remembered.");
+  return {Failure::Kind::refused,
+          Error(Code::not_found, "There is no reservation " + id + ", or it is no longer remembered.")};
 }
 
 }  // namespace
@@ -183,12 +191,15 @@ Reserve::Plan Reserve::plan(Now now) {
 // ---- Draw ----
 
 Draw::Draw(DrawOptions options, Instant deadline, Random& random)
-    : RowProcedure(std::vector{Reserve::row_key(options.id), Reserve::row_key(options.from)}, deadline, random),
-      options_(std::move(options)) {
-  HOLDFAST_ASSERT(!options_.basket.empty() && options_.id != options_.from, "looked at by who was given them");
+    : RowProcedure(rows_of(options), deadline, random), options_(std::move(options)) {
+  HOLDFAST_ASSERT(!options_.basket.empty(), "looked at by who was given it");
 }
 
 Draw::Plan Draw::plan(Now now) {
+  if (options_.id == options_.from) {
+    return Failure{Failure::Kind::mismatch, Error(Code::usage, "A sale out of the reservation " + options_.from +
+                                                                   " has another id than that.")};
+  }
   if (const Row* row = find(keys()[0])) {
     std::optional<Reservation> there = reservation_in(*row);
     if (!there || there->basket != options_.basket || row->text(drawn_from) != options_.from) {
