@@ -193,4 +193,10 @@ struct Settled {
   WallTime expires_at{};  ///< extend, and ack of a part: of the lease
 };
 
+/// Messages that went to another queue (redrive_to()).
+struct Redriven {
+  std::int64_t moved = 0;
+  std::int64_t left = 0;  ///< in the group that they came from
+};
+
 }  // namespace holdfast

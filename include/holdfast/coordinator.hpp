@@ -173,6 +173,11 @@ class Coordinator {
   [[nodiscard]] Ended<Settled> park(const Receipt& receipt, std::string reason);
   /// Lets a parked group go on. `skip`: without its first message.
   [[nodiscard]] Ended<Settled> redrive(std::string_view queue, std::string_view group, bool skip = false);
+  /// The way back from a dead-letter queue: the first `most` messages (1 to 100) of the group go to the end of the
+  /// same group of the queue `to`, each once, whatever happens. Busy: somebody else has the group; refused: it is
+  /// parked.
+  [[nodiscard]] Ended<Redriven> redrive_to(std::string_view queue, std::string_view group, std::string_view to,
+                                           std::size_t most = 100);
   /// Nothing: there is no such group. Does not receive anything.
   [[nodiscard]] Ended<std::optional<GroupView>> peek(std::string_view queue, std::string_view group,
                                                      std::size_t most = 10);

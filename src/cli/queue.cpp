@@ -23,12 +23,12 @@ namespace {
 struct QueueSettings {
   CallSettings call;
   ModeSettings mode;
-  std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter;
+  std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter, to;
   Duration delay{};
   Duration visibility = std::chrono::seconds(30);
   Duration skew = std::chrono::seconds(1);
   Duration wait{};
-  std::int64_t max = 10, poison_after = 5, count = 0;
+  std::int64_t max = 10, redrive_max = 100, poison_after = 5, count = 0;
   bool skip = false;
 };
 using SettingsPtr = std::shared_ptr<QueueSettings>;
@@ -190,7 +190,27 @@ Result<int> park(const QueueSettings& settings) {
   return settle(settings, {.kind = Settlement::Kind::park, .reason = settings.reason});
 }
 
+Result<int> redrive_to(const QueueSettings& settings) {
+  if (const auto fine = check_redrive(settings.queue, settings.group, settings.to); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  if (settings.skip) return fail(Code::usage, "--skip is for a parked group, --to for the messages of any other");
+  return coordinate(settings, [&](Coordination& here) -> Result<int> {
+    const auto redriven = here.await<Redriven>([&](auto handler) {
+      here.coordinator().redrive_to(settings.queue, settings.group, settings.to,
+                                    static_cast<std::size_t>(settings.redrive_max), settings.skew,
+                                    settings.call.store_patience, std::move(handler));
+    });
+    if (!redriven) return redriven.error();
+    const Redriven& done = *redriven;
+    if (!settings.call.json)
+      return say(std::to_string(done.moved) + " moved, " + std::to_string(done.left) + " left");
+    return say(boost::json::serialize(boost::json::object{{"moved", done.moved}, {"left", done.left}}));
+  });
+}
+
 Result<int> redrive(const QueueSettings& settings) {
+  if (!settings.to.empty()) return redrive_to(settings);
   if (const auto fine = check_names(settings.queue, settings.group); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
@@ -346,14 +366,19 @@ void add_settlements(Setup setup, const SettingsPtr& settings) {
 }
 
 void add_rest(Setup setup, const SettingsPtr& settings) {
-  CLI::App& redrives = add_one(
-      setup, settings,
-      {.name = "redrive", .description = "let a parked group go on", .example = "queue redrive mails user-7 --skip"},
-      "refused: it is not parked; or something else failed", redrive);
+  CLI::App& redrives = add_one(setup, settings,
+                               {.name = "redrive",
+                                .description = "let a parked group go on, or move dead letters back to their queue",
+                                .example = "queue redrive mails-dead user-7 --to mails"},
+                               "refused: it is not parked (with --to: it is); or something else failed", redrive);
   add_argument(redrives, "QUEUE", settings->queue, "the queue");
   add_argument(redrives, "GROUP", settings->group, "the group");
   add_switch(redrives, "--skip", settings->skip, "without its first message");
-  add_call(redrives, settings->call, "how many messages are in the group");
+  add_text(redrives, "--to", "QUEUE", settings->to,
+           "move its messages, in order, each once, to the end of the same group there");
+  add_number(redrives, "--max", settings->redrive_max, 1, 100, "with --to: how many messages, at most");
+  add_duration(redrives, "--skew", settings->skew, "with --to: what the clocks of two machines may differ by");
+  add_call(redrives, settings->call, "how many messages are left in the group, and with --to how many moved");
   CLI::App& peeks = add_one(setup, settings,
                             {.name = "peek",
                              .description = "print what is first in a group; it is not received by that",

@@ -501,6 +501,15 @@ Ended<Settled> Coordinator::redrive(std::string_view queue, std::string_view gro
   if (auto good = check_names(queue, group); !good) return refuse(good.error());
   return impl_->carry_out<Settled, Redrive>(std::string(queue), std::string(group), skip);
 }
+Ended<Redriven> Coordinator::redrive_to(std::string_view queue, std::string_view group, std::string_view to,
+                                        std::size_t most) {
+  if (auto good = check_redrive(queue, group, to); !good) return refuse(good.error());
+  return impl_->ask<Redriven>([this, queue = std::string(queue), group = std::string(group), to = std::string(to),
+                               most](auto& coordinator, auto answer) {
+    coordinator.redrive_to(queue, group, to, std::clamp<std::size_t>(most, 1, 100), impl_->options_.skew,
+                           impl_->options_.patience, std::move(answer));
+  });
+}
 Ended<std::optional<GroupView>> Coordinator::peek(std::string_view queue, std::string_view group, std::size_t most) {
   if (auto good = check_names(queue, group); !good) return refuse(good.error());
   return impl_->carry_out<std::optional<GroupView>, PeekGroup>(std::string(queue), std::string(group),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/queue_look.hpp"
 #include "core/coord/task.hpp"
 
 namespace holdfast::coord {
@@ -218,6 +219,65 @@ void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt
   parking.reason =
       "its first message was given out " + std::to_string(what->options.receives_most.value_or(0)) + " times in vain";
   run(std::make_unique<Settle>(receipt, parking, what->deadline, loop_.random()), go_on);
+}
+
+/// As long as the group is ours while its messages are moved, one after the other.
+constexpr Duration redriving_most = std::chrono::minutes(1);
+
+struct Coordinator::Redriving {
+  std::string queue, group, to;
+  Duration patience;
+  RedrivenHandler handler;
+  Receipt receipt;  // of what is still to be moved
+  Redriven redriven{};
+};
+
+void Coordinator::redrive_to(const std::string& queue, const std::string& group, const std::string& to,
+                             std::size_t most, Duration skew, Duration patience, RedrivenHandler handler) {
+  const auto what = std::make_shared<Redriving>(Redriving{queue, group, to, patience, std::move(handler)});
+  ReceiveOptions options;
+  options.queue = queue;
+  options.group = group;
+  options.max = most;
+  options.visibility = redriving_most;
+  options.skew = skew;
+  run(std::make_unique<Receive>(std::move(options), owner_, loop_.instant() + patience, loop_.random()),
+      [this, what](const Ended<std::optional<Batch>>& got) {
+        if (!got) return what->handler(tl::unexpected(got.error()));
+        if (!*got) return none_received(what);
+        what->receipt = (*got)->receipt;
+        move_next(what);
+      });
+}
+
+void Coordinator::move_next(const std::shared_ptr<Redriving>& what) {
+  run(std::make_unique<MoveAway>(what->receipt, what->to, loop_.instant() + what->patience, loop_.random()),
+      [this, what](const Ended<Settled>& moved) {
+        if (!moved) return what->handler(tl::unexpected(moved.error()));
+        ++what->redriven.moved;
+        what->redriven.left = moved->left;
+        if (++what->receipt.first > what->receipt.last) return what->handler(what->redriven);
+        move_next(what);
+      });
+}
+
+/// Why not, for people.
+void Coordinator::none_received(const std::shared_ptr<Redriving>& what) {
+  run(std::make_unique<PeekGroup>(what->queue, what->group, 1, loop_.instant() + what->patience, loop_.random()),
+      [what](const Ended<std::optional<GroupView>>& seen) {
+        if (!seen) return what->handler(tl::unexpected(seen.error()));
+        if (!*seen || (*seen)->group.state == Group::State::empty) return what->handler(Redriven{});
+        const Group& group = (*seen)->group;
+        const std::string name = "The group " + group.group + " of " + group.queue;
+        if (group.state == Group::State::parked) {
+          return what->handler(tl::unexpected(
+              Failure{Failure::Kind::refused, Error(Code::unavailable, name + " is parked: let it go on first.")}));
+        }
+        what->handler(tl::unexpected(
+            Failure{Failure::Kind::busy,
+                    Error(Code::unavailable,
+                          name + (group.owner.empty() ? " is not due yet." : " is leased by a consumer."))}));
+      });
 }
 
 // ---- Once ----

@@ -119,6 +119,12 @@ class Coordinator {
   void receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience, BatchHandler handler,
                IsWanted is_wanted = {});
 
+  using RedrivenHandler = std::function<void(Ended<Redriven>)>;
+  /// Dead letters: the first `most` messages (1 to 100) of the group go to the end of the same group of the queue
+  /// `to`, each once, whatever happens. Failure::Kind::busy: somebody else has the group; refused: it is parked.
+  void redrive_to(const std::string& queue, const std::string& group, const std::string& to, std::size_t most,
+                  Duration skew, Duration patience, RedrivenHandler handler);
+
   /// What a caller of once() is to do, or what there is.
   struct Turn {
     std::shared_ptr<Held> held;                         ///< run it under this lease, then finish(); null: do not run
@@ -164,6 +170,7 @@ class Coordinator {
   struct Once;
   struct Reserving;
   struct Receiving;
+  struct Redriving;
   void claim(const Candidate& candidate, std::shared_ptr<const Claim> claim);
   void look(const std::shared_ptr<Acquiring>& what);
   void look(const std::shared_ptr<Once>& what);
@@ -172,6 +179,8 @@ class Coordinator {
   void reserve(const std::shared_ptr<Reserving>& what, bool is_first);
   void receive(const std::shared_ptr<Receiving>& what);
   void put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt);
+  void move_next(const std::shared_ptr<Redriving>& what);
+  void none_received(const std::shared_ptr<Redriving>& what);
   std::shared_ptr<Holder> holder(const TaskOptions& options);
 
   const WorkerId owner_;

@@ -100,11 +100,27 @@ void park(Desk& desk, const CallPtr& call) {
   settle(desk, call, std::move(settlement));
 }
 
+void redrive_to(Desk& desk, const CallPtr& call) {
+  const Input& body = call->body();
+  if (const auto good = check_redrive(call->path("queue"), body.text("group"), body.text("to")); !good) {
+    return call->fail(bad_request(good.error().detail, "/to"));
+  }
+  desk.coordinator.redrive_to(call->path("queue"), body.text("group"), body.text("to"),
+                              static_cast<std::size_t>(body.integer("max")), body.duration("skew"), desk.patience,
+                              [call](const Ended<Redriven>& redriven) {
+                                if (!redriven) return call->fail(redriven.error());
+                                call->answer(200, {{"moved", redriven->moved}, {"left", redriven->left}});
+                              });
+}
+
 void redrive(Desk& desk, const CallPtr& call) {
+  if (call->body().has("to")) return redrive_to(desk, call);
   run_for(desk, call,
           std::make_unique<Redrive>(call->path("queue"), call->body().text("group"), call->body().flag("skip_first"),
                                     desk.deadline(), desk.loop.random()),
-          [call](const Settled& settled) { tell(call, settled); });
+          [call](const Settled& settled) {
+            call->answer(200, {{"moved", 0}, {"left", settled.left}});
+          });
 }
 
 // ---- Looking ----
@@ -188,6 +204,20 @@ Schema settled_schema() {
             .type = Type::integer,
             .about = "of the lease, if it is still the caller's",
             .is_required = true}}};
+}
+
+Field skew_field() {
+  return {.name = "skew",
+          .type = Type::duration,
+          .about = "what the clocks of two machines may differ by",
+          .otherwise = "1s",
+          .most = 3'600'000};
+}
+
+Schema redriven_schema() {
+  return {"Redriven",
+          "the group afterwards",
+          {count_of("moved", "messages that went to the queue `to`"), count_of("left", "messages in the group")}};
 }
 
 Field receipt_field() {
@@ -285,11 +315,7 @@ void add_receiving(std::vector<Route>& routes) {
                        .otherwise = "30s",
                        .least = 100,
                        .most = day_ms},
-                      {.name = "skew",
-                       .type = Type::duration,
-                       .about = "what the clocks of two machines may differ by",
-                       .otherwise = "1s",
-                       .most = 3'600'000},
+                      skew_field(),
                       {.name = "wait",
                        .type = Type::duration,
                        .about = "how long to wait for messages; hanging up ends it",
@@ -351,14 +377,30 @@ void add_settling(std::vector<Route>& routes) {
       {"POST",
        "/v1/queues/{queue}/redrive",
        "redriveGroup",
-       "A parked group goes on",
+       "A parked group goes on; or, with `to`, dead letters go back to their queue",
        {"Redrive",
         "which",
-        {{.name = "group", .about = "that is parked", .is_required = true, .least = 1, .most = name_most},
-         {.name = "skip_first", .type = Type::boolean, .about = "without its first message", .otherwise = "false"}}},
+        {{.name = "group",
+          .about = "that is parked; with `to`: whose messages are moved",
+          .is_required = true,
+          .least = 1,
+          .most = name_most},
+         {.name = "skip_first", .type = Type::boolean, .about = "without its first message", .otherwise = "false"},
+         {.name = "to",
+          .about = "a queue: to the end of its group of the same name go the messages, in order, each once",
+          .least = 1,
+          .most = name_most},
+         {.name = "max",
+          .type = Type::integer,
+          .about = "with `to`: how many messages, at most",
+          .otherwise = "100",
+          .least = 1,
+          .most = 100},
+         skew_field()}},
        {},
-       {{200, "it goes on", settled_schema()}},
-       {{409, "refused", "there is no such group, or it is not parked"}},
+       {{200, "it goes on, or its messages were moved", redriven_schema()}},
+       {{409, "busy", "with `to`: somebody else has the group"},
+        {409, "refused", "there is no such group, or it is not parked; with `to`: it is"}},
        redrive});
 }
 

@@ -146,8 +146,14 @@ class TheDocument(Served):
         self.assertEqual(caller.get("/v1/queues/q/peek?group=g")["parked_because"], "looks bad")
         self.assertEqual(caller.get("/v1/queues/q/stats")["parked_messages"], 4)
         caller.post("/v1/queues/q/redrive", group="g", skip_first=True)
-        self.assertEqual(caller.post("/v1/queues/q/receive")["batch"]["messages"][0]["body"], "3")
-
+        receipt = caller.post("/v1/queues/q/receive")["batch"]["receipt"]
+        self.assertEqual(caller.post("/v1/queues/q/redrive", group="g", to="r")["code"], "busy")
+        for _ in range(2):
+            self.assertEqual(caller.post("/v1/queues/q/nack", receipt=receipt)["left"], 3)
+        self.assertEqual(caller.post("/v1/queues/q/redrive", group="g", to="r", max=2).body, {"moved": 2, "left": 1})
+        self.assertEqual(caller.post("/v1/queues/q/redrive", group="g", to="q").status, 400)
+        messages = caller.post("/v1/queues/r/receive")["batch"]["messages"]
+        self.assertEqual([each["body"] for each in messages], ["3", "4"])
 
     def tickets(self, caller: Caller) -> None:
         self.assertEqual(caller.post("/v1/counters/t/add", delta=1, op_id="1", mode="available")["value"], 1)

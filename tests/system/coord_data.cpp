@@ -154,6 +154,11 @@ TEST_P(CoordData, poison_is_moved_away_and_its_group_goes_on) {
   const auto batch = receive({"--poison", "move", "--poison-after", "2", "--dead-letter", "dead"});
   EXPECT_EQ(bodies(batch), (std::vector<std::string>{"fine"}));
   EXPECT_THAT(out({"queue", "peek", "dead", "g"}), HasSubstr("poison"));
+  EXPECT_EQ(out({"queue", "ack", receipt(batch)}), "0 left\n");
+  EXPECT_EQ(out({"queue", "redrive", "dead", "g", "--to", "q"}), "1 moved, 0 left\n");
+  EXPECT_EQ(out({"queue", "redrive", "dead", "g", "--to", "q"}), "0 moved, 0 left\n");
+  EXPECT_EQ(bodies(receive()), (std::vector<std::string>{"poison"}));
+  expect_one_line(program.run({"queue", "redrive", "q", "g", "--to", "q"}), 64, "already");
 }
 
 TEST_P(CoordData, poison_can_park_its_group) {

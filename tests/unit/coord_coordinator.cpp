@@ -445,5 +445,42 @@ TEST_F(PrimitivesTest, poison_is_moved_away_or_its_group_is_parked_and_the_next_
   }
 }
 
+TEST_F(PrimitivesTest, dead_letters_go_back_in_order_each_once_whichever_request_is_lost) {
+  for (const Fault fault : {Fault::none, Fault::throttled, Fault::request_lost, Fault::reply_lost}) {
+    for (int nth = 0; nth < 7; ++nth) {
+      SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(fault) << " at request " << nth);
+      table_ = std::make_shared<store::MemoryTable>();
+      Process& me = join("a");
+      for (const char* body : {"1", "2", "3"}) ASSERT_TRUE(send(me, body));
+      int request = 0;
+      me.store.judge = [&](const Update*) { return request++ == nth ? fault : Fault::none; };
+      const auto redriven = await<Redriven>(
+          [&](auto handler) { me.coordinator->redrive_to("q", "g", "back", 2, 1s, 5s, std::move(handler)); });
+      ASSERT_TRUE(redriven) << redriven.error().error.detail;
+      EXPECT_EQ(redriven->moved, 2);
+      EXPECT_EQ(group_in(row(group_key("q", "g")))->size(), 1);
+      EXPECT_EQ(message_in(row(message_key("back", "g", 1)))->body, "1");
+      EXPECT_EQ(message_in(row(message_key("back", "g", 2)))->body, "2");
+      EXPECT_EQ(group_in(row(group_key("back", "g")))->tail, 2);
+      me.store.judge = {};
+    }
+  }
+}
+
+TEST_F(PrimitivesTest, why_dead_letters_stay_is_told) {
+  Process& me = join("a");
+  const auto redrive = [&] {
+    return await<Redriven>(
+        [&](auto handler) { me.coordinator->redrive_to("q", "g", "back", 100, 1s, 5s, std::move(handler)); });
+  };
+  EXPECT_EQ(redrive()->moved, 0) << "there is none";
+  ASSERT_TRUE(send(me, "1"));
+  const auto batch = receive(me);
+  ASSERT_TRUE(batch && *batch);
+  EXPECT_EQ(redrive().error().kind, Failure::Kind::busy);
+  ASSERT_TRUE(settle(me, (*batch)->receipt, {Settlement::Kind::park}));
+  EXPECT_EQ(redrive().error().kind, Failure::Kind::refused);
+}
+
 }  // namespace
 }  // namespace holdfast::coord

@@ -282,6 +282,69 @@ TEST_F(QueueTest, poison_is_told_and_can_be_moved_away_while_the_group_goes_on) 
   EXPECT_EQ(group_in(*table_.find(group_key("dead", "g")))->size(), 1);
 }
 
+TEST_F(QueueTest, who_came_before_poison_is_not_taken_for_it) {
+  for (const char* body : {"first", "poison", "last"}) send("g", body);
+  const auto together = receive("c", 10, 0s, 2);
+  EXPECT_THAT(bodies(together), ElementsAre("first", "poison", "last"));
+  ASSERT_TRUE(settle(together->receipt, {Kind::nack}));
+  const auto alone = receive("c", 10, 0s, 2);
+  EXPECT_THAT(bodies(alone), ElementsAre("first"));
+  ASSERT_TRUE(ack(*alone));
+  for (const bool is_alone : {false, true}) {
+    const auto batch = receive("c", 10, 0s, 2);
+    EXPECT_EQ(bodies(batch).front(), "poison");
+    EXPECT_EQ(batch->messages.size(), is_alone ? 1U : 2U);
+    ASSERT_TRUE(settle(batch->receipt, {Kind::nack}));
+  }
+  EXPECT_TRUE(receive("c", 10, 0s, 2)->is_poison);
+}
+
+TEST_F(QueueTest, poison_that_is_given_out_only_once_is_given_out_alone) {
+  send("g", "1");
+  send("g", "2");
+  EXPECT_THAT(bodies(receive("c", 10, 0s, 1)), ElementsAre("1"));
+}
+
+TEST_F(QueueTest, what_its_holder_has_said_may_be_said_again_until_somebody_else_has_the_group) {
+  send("g", "1");
+  send("g", "2");
+  auto batch = receive();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(settle(batch->receipt, {Kind::nack, 0, 1min})->left, 2);
+  EXPECT_EQ(ack(*batch).error().kind, Failure::Kind::refused) << "it was given back undone";
+  EXPECT_EQ(settle(batch->receipt, {Kind::park}).error().kind, Failure::Kind::refused);
+  EXPECT_EQ(settle(batch->receipt, {.kind = Kind::extend, .visibility = 1h}).error().kind, Failure::Kind::refused);
+  run_.pass(2min);
+  batch = receive();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(settle(batch->receipt, {Kind::park})->left, 2);
+  Redrive going_on("q", "g", false, run_.now.instant + 10s, random_);
+  run_.run(going_on);
+  EXPECT_EQ(settle(batch->receipt, {Kind::park}).error().kind, Failure::Kind::refused) << "it was let go on since";
+  batch = receive();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ack(*batch)->left, 0);
+  EXPECT_EQ(ack(batch->receipt, 1)->left, 0) << "done, and more";
+  EXPECT_EQ(settle(batch->receipt, {Kind::nack}).error().kind, Failure::Kind::refused) << "it is done with";
+  send("g", "3");
+  EXPECT_EQ(ack(*batch)->left, 1);
+  ASSERT_TRUE(receive("other"));
+  EXPECT_EQ(ack(*batch).error().kind, Failure::Kind::refused) << "nobody can tell any more whose it was";
+}
+
+TEST_F(QueueTest, one_group_can_be_asked_for) {
+  send("g", "1");
+  send("h", "2");
+  ReceiveOptions options;
+  options.queue = "q";
+  options.group = "h";
+  options.wait_until = run_.now.instant + 1min;
+  Receive receiving(options, WorkerId("c"), run_.now.instant + 70s, random_);
+  run_.run(receiving);
+  EXPECT_THAT(bodies(**receiving.result()), ElementsAre("2"));
+  options.group = "none";
+  Receive in_vain(options, WorkerId("c"), run_.now.instant + 70s, random_);
+  run_.run(in_vain);
+  EXPECT_FALSE(**in_vain.result());
+}
+
 TEST_F(QueueTest, a_parked_group_waits_for_a_person_with_all_that_is_sent_to_it) {
   send("g", "1");
   send("g", "2");

@@ -115,6 +115,13 @@ Result<void> check_names(std::string_view queue, std::string_view group) {
   return {};
 }
 
+Result<void> check_redrive(std::string_view queue, std::string_view group, std::string_view to) {
+  if (auto good = check_names(queue, group); !good) return good;
+  if (auto good = check_names(to, group); !good) return good;
+  if (to == queue) return fail(Code::usage, "the messages are in the queue " + std::string(to) + " already");
+  return {};
+}
+
 std::string group_key(std::string_view queue, std::string_view group) {
   return std::string(coord::queue_prefix) + std::string(queue) + "#" + std::string(group);
 }
@@ -254,11 +261,29 @@ Settle::Settle(Receipt receipt, Settlement settlement, Instant deadline, Random&
       receipt_(std::move(receipt)),
       settlement_(std::move(settlement)) {}
 
+/// The lease was given back by who had it, and nobody has had one since: what its holder asked for stands, so that he
+/// may ask again after an answer that got lost.
+bool Settle::was_done_before(const Group& group) const {
+  if (group.epoch != receipt_.epoch || !group.owner.empty()) return false;
+  switch (settlement_.kind) {
+    case Settlement::Kind::ack:
+      return group.head >= receipt_.first + settlement_.count;
+    case Settlement::Kind::nack:
+      return group.state == Group::State::ready && group.head <= receipt_.last;
+    case Settlement::Kind::park:
+      return group.state == Group::State::parked;
+    case Settlement::Kind::extend:
+      return false;
+  }
+  return false;
+}
+
 Settle::Plan Settle::plan(Now now) {
   const Row* row = find(key());
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
   if (row != nullptr && !group) return damaged_row(key());
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
+  if (group && was_done_before(*group)) return Settled{group->size(), group->due};
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
     return no_longer(receipt_, in_doubt());
 

@@ -50,13 +50,18 @@ class Send final : public RowProcedure<Sent> {
 
 struct ReceiveOptions {
   std::string queue;
+  std::string group;                               ///< only this one; empty: any that is due
   std::size_t max = 10;                            ///< 1 to 100 messages
   Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long; extend() for more
   Duration skew = std::chrono::seconds(1);
-  /// A message that was given out this often without being acknowledged is poison; nothing: there is no poison.
+  /// A message that was given out this often without being acknowledged is poison; nothing: there is no poison. What
+  /// counts is how often it was the first of a batch, so where there is poison, what was given out in vain once is
+  /// given out alone from then on: nobody is taken for poison for what came after him.
   std::optional<std::int64_t> receives_most;
   Instant wait_until{};  ///< for something to come; in the past: not at all
 };
+/// Of a move to another queue: the names, and that it is another.
+[[nodiscard]] Result<void> check_redrive(std::string_view queue, std::string_view group, std::string_view to);
 /// From 100 ms, as of a lease: in less nothing can be done, and it would count as a receive.
 [[nodiscard]] Result<void> check_visibility(Duration visibility);
 /// How long a consumer may believe that the group is its own: from before its request was sent, until a tenth of the
@@ -91,6 +96,7 @@ class Receive final : public Procedure {
   void claimed(const Row& row, Instant sent_at);
   void got_messages(const Answer& answer, Now now);
   [[nodiscard]] Update claim(Now now);
+  [[nodiscard]] bool goes_alone() const;
   [[nodiscard]] Update give_back() const;
   [[nodiscard]] Update shorten() const;
   void look_on(Now now);
@@ -139,6 +145,7 @@ class Settle final : public RowProcedure<Settled> {
 
  private:
   [[nodiscard]] Plan plan(Now now) override;
+  [[nodiscard]] bool was_done_before(const Group& group) const;
 
   const Receipt receipt_;
   const Settlement settlement_;

@@ -54,6 +54,11 @@ std::optional<Ask> Receive::next(Now now) {
   rest_until_.reset();
   switch (step_) {
     case Step::look: {
+      if (!options_.group.empty()) {
+        due_ = {group_key(options_.queue, options_.group)};
+        step_ = Step::read_group;
+        return ReadRow{due_.back()};
+      }
       QueryDue query;
       query.state = ready_state(options_.queue);
       query.before = now.wall + milliseconds(1);  // due now is due
@@ -80,6 +85,11 @@ std::optional<Ask> Receive::next(Now now) {
   return std::nullopt;
 }
 
+/// The first of the group: it is poison, or would be after this time, or was given out in vain with others behind it.
+bool Receive::goes_alone() const {
+  return options_.receives_most && (chosen_.group.receives > 0 || *options_.receives_most <= 1);
+}
+
 Update Receive::claim(Now now) {
   chosen_.latest_try = now.instant;
   if (!chosen_.first_try) chosen_.first_try = now.instant;
@@ -97,7 +107,7 @@ Update Receive::claim(Now now) {
   // What is poison is leased to be put away, not given out once more.
   chosen_.is_poison = options_.receives_most && chosen_.group.receives >= *options_.receives_most;
   update.changes.push_back(Change::set(coord::receives, chosen_.group.receives + (chosen_.is_poison ? 0 : 1)));
-  const auto most = chosen_.is_poison ? 1 : static_cast<std::int64_t>(options_.max);
+  const auto most = goes_alone() ? 1 : static_cast<std::int64_t>(options_.max);
   chosen_.last = std::min(chosen_.group.tail, chosen_.group.head + most - 1);
   update.changes.push_back(Change::set(coord::leased_last, chosen_.last));
   update.condition = std::move(update.condition) &&
