@@ -1,7 +1,9 @@
 #include "serve/service.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "cli/journal_file.hpp"
@@ -97,7 +99,11 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
   auto token = token_from(settings, *address);
   if (!token) return tl::unexpected<Error>(token.error());
   auto serving = std::make_unique<Serving>();
-  auto session = StoreSession::open(settings.store, StoreSession::Create::if_embedded);
+  // A journal is one of a table that was there: another one in its place would be empty.
+  std::error_code ignored;
+  const bool has_journal = !settings.journal.empty() && std::filesystem::exists(settings.journal, ignored);
+  auto session = StoreSession::open(settings.store,
+                                    has_journal ? StoreSession::Create::never : StoreSession::Create::if_embedded);
   if (!session) return tl::unexpected<Error>(session.error());
   serving->session_ = *std::move(session);
   if (!settings.journal.empty()) {

@@ -423,15 +423,37 @@ TEST_F(SqliteStore, a_handler_may_destroy_the_store) {
 
 // The file disappears
 
-TEST_F(SqliteStore, a_deleted_file_rejects_writes_makes_no_new_file_and_works_again_after_init) {
+TEST_F(SqliteStore, a_file_that_was_moved_away_is_a_store_that_is_away_until_it_is_back) {
+  Asking store(open_initialized(), loop_);
+  store.put("k", {{"x", 1}});
+  const auto move = [&](const std::string& from, const std::string& to) {
+    std::filesystem::create_directory(std::filesystem::path(to).parent_path());
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::rename(from + suffix, to + suffix);
+  };
+  const std::string elsewhere = folder_.file("away/table.db");
+  for (int i = 2; i < 4; ++i) {
+    move(path_, elsewhere);
+    const RowReply written = store.put("k", {{"x", i}});
+    EXPECT_EQ(written.outcome, Outcome::throttled) << "nothing happened, and it can be tried again";
+    EXPECT_EQ(written.error.code, Code::unavailable);
+    EXPECT_THAT(written.error.detail, HasSubstr("put it back at " + path_));
+    EXPECT_EQ(store.get("k").outcome, Outcome::throttled);
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    move(elsewhere, path_);
+    EXPECT_EQ(store.get("k").value->number("x"), i - 1) << "nothing is lost";
+    EXPECT_TRUE(store.put("k", {{"x", i}}).ok());
+  }
+}
+
+TEST_F(SqliteStore, a_deleted_file_takes_no_writes_makes_no_new_file_and_works_again_after_init) {
   Asking store(open_initialized(), loop_);
   store.put("k", {{"x", 1}});
   remove_database();
   const RowReply reply = store.put("k", {{"x", 2}});
-  EXPECT_EQ(reply.outcome, Outcome::rejected);
+  EXPECT_EQ(reply.outcome, Outcome::throttled);
   EXPECT_THAT(reply.error.detail, HasSubstr("deleted while it was in use"));
   EXPECT_THAT(reply.error.detail, HasSubstr("holdfast init"));
-  EXPECT_EQ(store.get("k").outcome, Outcome::rejected);
+  EXPECT_EQ(store.get("k").outcome, Outcome::throttled);
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_TRUE(store.initialize().ok());
   EXPECT_TRUE(store.put("k", {{"x", 3}}).ok());

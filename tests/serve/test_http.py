@@ -273,6 +273,37 @@ class Rights(Served):
         self.assertEqual(statuses.count(409), 499)
 
 
+class AFileThatIsAway(Served):
+    def test_it_is_a_store_that_cannot_be_reached_until_it_is_back(self):
+        caller = Caller(self.start("--journal", str(self.folder / "journal"), "--store-patience", "300ms"))
+        self.assertEqual(caller.post("/v1/counters/c/add", delta=1, op_id="1")["value"], 1)
+        elsewhere = self.folder / "away"
+        elsewhere.mkdir()
+        files = [f"holdfast.db{end}" for end in ("", "-wal", "-shm")]
+        for name in files:
+            (self.folder / name).rename(elsewhere / name)
+        for asked in (caller.post("/v1/counters/c/add", delta=1, op_id="2"), caller.get("/v1/counters/c"),
+                      caller.post("/v1/tasks/t/acquire"), caller.post("/v1/queues/q/receive"),
+                      caller.get("/v1/tasks")):
+            self.assertEqual((asked.status, asked["code"]), (503, "unavailable"))
+            self.assertIn("put it back", asked["detail"])
+        self.assertEqual(caller.post("/v1/counters/c/add", delta=1, op_id="3", mode="available").status, 202)
+        self.assertFalse((self.folder / "holdfast.db").exists(), "no other one in its place")
+        for name in files:
+            (elsewhere / name).rename(self.folder / name)
+        self.eventually(lambda: caller.get("/v1/tickets/3")["state"] == "confirmed")
+        self.assertEqual(caller.get("/v1/counters/c")["value"], 2)
+        self.assertEqual(caller.post("/v1/tasks/t/acquire").status, 201)
+
+    def test_a_server_that_has_a_journal_makes_no_other_table_in_its_place(self):
+        journal = str(self.folder / "journal")
+        self.assertEqual(self.start("--journal", journal).stop(), 0)
+        for end in ("", "-wal", "-shm"):
+            (self.folder / f"holdfast.db{end}").unlink(missing_ok=True)
+        self.assertIn("there is no file", self.refused("--journal", journal))
+        self.assertFalse((self.folder / "holdfast.db").exists())
+
+
 class OnDynamoDb(Served):
     """In front of what is to be tried on DynamoDB Local as well."""
 

@@ -81,7 +81,6 @@ Sql<void> SqliteTable::open() {
     const bool log_only = connection_->moved() == Connection::Moved::log;
     connection_->leave_log();  // no longer ours
     close();
-    lost_ = true;
     // Told once; the next call opens what is there.
     if (log_only) {
       return rejected(Code::corrupt, "the log " + options_.path +
@@ -93,11 +92,15 @@ Sql<void> SqliteTable::open() {
   struct stat status {};
   if (::stat(options_.path.c_str(), &status) != 0) {
     const int error = errno;
+    if (was_open_ && (error == ENOENT || error == ENOTDIR)) {
+      return tl::unexpected(
+          Failure{Outcome::throttled,
+                  {Code::unavailable, "the database was moved away or deleted while it was in use: put it back at " +
+                                          options_.path + " or run " + init_command(options_.path)}});
+    }
     if (error == ENOENT) {
-      return rejected(
-          Code::not_found,
-          (lost_ ? "the database was deleted while it was in use: put it back at " : "there is no database at ") +
-              options_.path + (lost_ ? " or run " : ": run ") + init_command(options_.path));
+      return rejected(Code::not_found,
+                      "there is no database at " + options_.path + ": run " + init_command(options_.path));
     }
     return rejected(error == EACCES ? Code::denied : Code::not_found,
                     "cannot open " + options_.path + ": " + std::strerror(error));
@@ -128,6 +131,7 @@ Sql<void> SqliteTable::connect(bool create) {
   connection_ = std::move(*connection);
   const auto done = [this](Sql<void> result) {
     if (!result) close();
+    was_open_ = was_open_ || result;
     return result;
   };
   const auto version = connection_->number("PRAGMA user_version");

@@ -37,7 +37,8 @@ class SqliteTable {
   [[nodiscard]] bool is_open() const { return connection_.has_value(); }
   /// Whether what is open is no longer the file at the path, with its log.
   [[nodiscard]] bool moved() const { return connection_ && connection_->moved() != Connection::Moved::no; }
-  /// Opens what is there, and notices when what was open is no longer there.
+  /// Opens what is there, and notices when what was open is no longer there: a file that was moved away may come
+  /// back, so that is `throttled`, as for a server that cannot be reached. One that never was there is `rejected`.
   [[nodiscard]] Sql<void> open();
   /// Makes file, table and index where they are missing. What was done, in words.
   [[nodiscard]] Sql<std::string> initialize();
@@ -85,7 +86,7 @@ class SqliteTable {
   Statements statements_;                 // destroyed before the connection
   std::string cell_;                      // kept for its memory
   std::array<Position, 2> purged_up_to_;  // removed ones, workers
-  bool lost_ = false;                     // it was open once and then gone: for the words
+  bool was_open_ = false;                 // since when a file that is not there is away: it may come back
 };
 
 }  // namespace holdfast::store

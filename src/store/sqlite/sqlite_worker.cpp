@@ -77,8 +77,10 @@ Duration SqliteWorker::pause() const {
 }
 
 Error SqliteWorker::overdue() const {
-  const char* why = lock_is_held_.load(std::memory_order_relaxed) ? ": another process holds its write lock"
-                                                                  : ": it is behind with its work";
+  const Obstacle obstacle = obstacle_.load(std::memory_order_relaxed);
+  const char* why = obstacle == Obstacle::lock   ? ": another process holds its write lock"
+                    : obstacle == Obstacle::away ? ": it was moved away or deleted, put it back"
+                                                 : ": it is behind with its work";
   return {Code::unavailable, table_.path() + " could not begin it within its deadline" + why};
 }
 
@@ -102,6 +104,7 @@ bool SqliteWorker::ready() {
   const auto opened = table_.open();
   if (opened) {
     if (!was_open) {
+      obstacle_.store(Obstacle::none, std::memory_order_relaxed);
       seen_version_ = table_.data_version();
       feed_.touch();  // nobody knows what happened in between
     }
@@ -111,6 +114,7 @@ bool SqliteWorker::ready() {
   if (opened.error().busy) {
     wait_for_lock();
   } else {
+    if (opened.error().outcome == Outcome::throttled) obstacle_.store(Obstacle::away, std::memory_order_relaxed);
     fail_waiting(opened.error(), [](const Operation& operation) { return !is_initialize(operation); });
   }
   return false;
@@ -156,7 +160,7 @@ bool SqliteWorker::begin(bool write) {
   if (begun) {
     if (write) {
       backoff_ = {};
-      lock_is_held_.store(false, std::memory_order_relaxed);
+      obstacle_.store(Obstacle::none, std::memory_order_relaxed);
     }
     return true;
   }
@@ -256,7 +260,7 @@ void SqliteWorker::fail_waiting(const Failure& failure, Predicate predicate) {
 
 /// Full jitter, so that processes that were turned away together do not come back together (S10).
 void SqliteWorker::wait_for_lock() {
-  lock_is_held_.store(true, std::memory_order_relaxed);
+  obstacle_.store(Obstacle::lock, std::memory_order_relaxed);
   backoff_ = std::clamp(2 * backoff_, backoff_first, backoff_max);
   write_after_ = loop_.instant() + random_.between(backoff_first / 5, backoff_);
 }

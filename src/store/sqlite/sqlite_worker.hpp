@@ -69,7 +69,9 @@ class SqliteWorker {
   const std::function<void()> ended_;
   SqliteTable table_;
   Random random_;
-  std::atomic<bool> lock_is_held_ = false;  // by another process, when it was tried last
+  /// What kept it from its work when it was tried last: another process's lock, or that the file is not there.
+  enum class Obstacle { none, lock, away };
+  std::atomic<Obstacle> obstacle_ = Obstacle::none;
 
   // The worker's thread only.
   std::deque<std::shared_ptr<Operation>> waiting_;
