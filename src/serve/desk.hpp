@@ -17,29 +17,49 @@
 
 namespace holdfast::serve {
 
-/// Calls that wait for something, for as long as their callers said: answered when the server stops.
+/// Calls that wait for something, for as long as their callers said and are there: answered when the server stops.
+/// One that is answered here has no place among those that wait any more, nor anywhere else (`left`).
 class Waiting {
  public:
   using Id = std::uint64_t;
-  [[nodiscard]] Id add(CallPtr call) {
-    calls_.emplace(++last_, std::move(call));
-    return last_;
+  /// `left`: called once where its caller hangs up or it is stopped, when it has been answered. Until then remove()
+  /// takes it away.
+  [[nodiscard]] Id add(const CallPtr& call, std::function<void()> left) {
+    const Id id = ++last_;
+    calls_.emplace(id, Entry{call, std::move(left)});
+    // Who has closed only his half is there to hear of it.
+    call->on_hang_up([this, alive = std::weak_ptr(alive_), id] {
+      if (!alive.expired()) leave(id, {410, "lost", "The caller had hung up: it was given nothing.", {}});
+    });
+    return id;
   }
-  /// False: it was stopped, and is answered.
+  [[nodiscard]] bool has(Id id) const { return calls_.contains(id); }
+  /// False: it is answered.
   bool remove(Id id) { return calls_.erase(id) > 0; }
   /// Answers with that those of which this is true.
   void stop(const Problem& problem, const std::function<bool(const Call&)>& whether) {
-    std::vector<CallPtr> stopped;
-    for (const auto& [id, call] : calls_) {
-      if (whether(*call)) stopped.push_back(call);
+    std::vector<Id> stopped;
+    for (const auto& [id, entry] : calls_) {
+      if (whether(*entry.call)) stopped.push_back(id);
     }
-    std::erase_if(calls_, [&](const auto& entry) { return whether(*entry.second); });
-    for (const CallPtr& call : stopped) call->fail(problem);
+    for (const Id id : stopped) leave(id, problem);
   }
 
  private:
-  std::map<Id, CallPtr> calls_;
+  struct Entry {
+    CallPtr call;
+    std::function<void()> left;
+  };
+  void leave(Id id, const Problem& problem) {
+    const auto gone = calls_.extract(id);
+    if (!gone) return;
+    gone.mapped().call->fail(problem);
+    gone.mapped().left();
+  }
+
+  std::map<Id, Entry> calls_;
   Id last_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 class Tickets;

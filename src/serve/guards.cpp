@@ -55,6 +55,7 @@ void Guards::hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Dura
   guard->epoch = held->epoch().value;
   guard->attempt = held->row().text(attribute::attempt);
   guard->held = std::move(held);
+  guards_.emplace(guard->id, guard);
   set_deadline(guard, hold_for);
 }
 
@@ -158,16 +159,19 @@ void Guards::changed(const GuardPtr& guard) {
   for (const auto& [id, called] : waiting) called();
 }
 
-void Guards::wait(const GuardPtr& guard, Duration limit, std::function<void()> called) {
-  const std::uint64_t id = ++last_wait_;
-  const TimerId timer = loop_.call_after(limit, [guard, id] {
-    const auto own = guard->waiting.extract(id);
-    if (own) own.mapped()();
-  });
+Guards::WaitId Guards::wait(const GuardPtr& guard, Duration limit, std::function<void()> called) {
+  const WaitId id = ++last_wait_;
+  const TimerId timer = loop_.call_after(limit, [guard, id] { end_wait(guard, id); });
   guard->waiting.emplace(id, [this, timer, called = std::move(called)] {
     loop_.cancel(timer);
     called();
   });
+  return id;
+}
+
+void Guards::end_wait(const GuardPtr& guard, WaitId id) {
+  const auto own = guard->waiting.extract(id);
+  if (own) own.mapped()();
 }
 
 std::size_t Guards::held() const {

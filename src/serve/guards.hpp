@@ -64,7 +64,8 @@ class Guards {
   [[nodiscard]] GuardPtr expect(std::string kind, std::string name);
   /// It was not to be had.
   void forget(const GuardPtr& guard) { guards_.erase(guard->id); }
-  /// Its lease is here. From now on the caller's own deadline runs.
+  /// Its lease is here. From now on the caller's own deadline runs. One that was forgotten meanwhile is here again,
+  /// for as long as it takes to give it back.
   void hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Duration hold_for);
   /// Null: never heard of, or forgotten.
   [[nodiscard]] GuardPtr find(const std::string& id) const;
@@ -84,8 +85,10 @@ class Guards {
   void ended(const GuardPtr& guard, coord::HoldEnd how);
   void finished(const GuardPtr& guard, const Ended<std::optional<OnceResult>>& how);
 
-  /// Calls back when something about it changes, or at `limit`. Once.
-  void wait(const GuardPtr& guard, Duration limit, std::function<void()> called);
+  /// Calls back when something about it changes, at `limit`, or where the wait is ended. Once.
+  using WaitId = std::uint64_t;
+  WaitId wait(const GuardPtr& guard, Duration limit, std::function<void()> called);
+  static void end_wait(const GuardPtr& guard, WaitId id);
 
   [[nodiscard]] std::size_t held() const;
   [[nodiscard]] std::vector<GuardPtr> all_held() const;
@@ -106,7 +109,7 @@ class Guards {
   std::map<std::string, GuardPtr, std::less<>> ended_;
   std::deque<std::string> ended_order_;  // oldest first
   std::function<void()> empty_;
-  std::uint64_t last_wait_ = 0;
+  WaitId last_wait_ = 0;
 };
 
 }  // namespace holdfast::serve

@@ -14,20 +14,11 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
   Receiving(Desk& desk, CallPtr call) : desk_(desk), call_(std::move(call)), stops_(desk.stops()) {}
 
   void begin() {
-    waiting_ = desk_.waiting.add(call_);
-    call_->on_hang_up([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->hang_up();
-    });
+    waiting_ = desk_.waiting.add(call_, [desk = &desk_] { desk->coordinator.recheck(); });
     look();
   }
 
  private:
-  /// Who has closed only his half is there to hear of it; the others hold up nobody.
-  void hang_up() {
-    hung_up_ = true;
-    if (is_waited_for()) call_->fail(Problem{410, "lost", "The caller had hung up: it was given nothing.", {}});
-  }
-
   void look() {
     const Input& body = call_->body();
     ReceiveOptions options;
@@ -43,11 +34,11 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     desk_.coordinator.receive(
         std::move(options), std::move(poison), body.duration("wait"), desk_.patience,
         [self](const Ended<std::optional<Batch>>& result) { self->got(result); },
-        [self] { return !self->hung_up_ && !self->desk_.is_draining; });
+        [self] { return self->desk_.waiting.has(self->waiting_); });
   }
 
   void got(const Ended<std::optional<Batch>>& result) {
-    const bool is_waited = is_waited_for();
+    const bool is_waited = desk_.waiting.remove(waiting_);
     const bool is_here = result && *result;
     // A claim that was under way while the machine stood still may have run out since (S7).
     const bool is_late = is_here && desk_.stops() != stops_;
@@ -80,13 +71,10 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
     });
   }
 
-  [[nodiscard]] bool is_waited_for() { return desk_.waiting.remove(waiting_); }
-
   Desk& desk_;
   const CallPtr call_;
   const std::uint64_t stops_;
   Waiting::Id waiting_ = 0;
-  bool hung_up_ = false;
 };
 
 }  // namespace

@@ -133,26 +133,17 @@ std::shared_ptr<Asking> Asking::begin(Desk& desk, const CallPtr& call, const cha
   }
   guard->invocation = call->invocation();
   std::shared_ptr<Asking> asking(new Asking(desk, call, std::move(guard)));
-  asking->waiting_ = desk.waiting.add(call);
-  call->on_hang_up([asking = std::weak_ptr(asking)] {
-    if (const auto self = asking.lock()) self->hang_up();
+  // The guard has no place here then, unless a claim that is under way brings it.
+  asking->waiting_ = desk.waiting.add(call, [&desk, guard = asking->guard_] {
+    desk.guards.forget(guard);
+    desk.coordinator.recheck();
   });
   return asking;
 }
 
-/// Who has closed only his half is there to hear that it will not be his; the others hold up nobody.
-void Asking::hang_up() {
-  hung_up_ = true;
-  if (is_waited_for()) call_->fail(gone(*guard_));
-}
-
-bool Asking::is_waited_for() {
-  return desk_.waiting.remove(waiting_);
-}
-
 void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, int status, boost::json::object body) {
   desk_.guards.hold(guard_, std::move(held), hold_for);
-  if (!is_waited_for()) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
+  if (!desk_.waiting.remove(waiting_)) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
   // A claim that was under way while the machine stood still may have run out since (S7).
   if (desk_.stops() != stops_) {
     desk_.guards.let_go(guard_, GuardEnd::undelivered);
@@ -166,12 +157,12 @@ void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, int statu
 
 void Asking::answer(int status, const boost::json::object& body) {
   desk_.guards.forget(guard_);
-  if (is_waited_for()) call_->answer(status, body);
+  if (desk_.waiting.remove(waiting_)) call_->answer(status, body);
 }
 
 void Asking::fail(const Failure& failure) {
   desk_.guards.forget(guard_);
-  if (is_waited_for()) call_->fail(failure);
+  if (desk_.waiting.remove(waiting_)) call_->fail(failure);
 }
 
 }  // namespace holdfast::serve

@@ -28,7 +28,7 @@ class Asking : public std::enable_shared_from_this<Asking> {
                                                      std::string name);
   [[nodiscard]] const GuardPtr& guard() const { return guard_; }
   /// He has neither hung up nor been answered.
-  [[nodiscard]] bool is_wanted() const { return !hung_up_; }
+  [[nodiscard]] bool is_wanted() const { return desk_.waiting.has(waiting_); }
 
   /// It is here: handed over with `status`, or given back where nobody wants it any more.
   void got(std::shared_ptr<coord::Held> held, Duration hold_for, int status, boost::json::object body);
@@ -39,15 +39,11 @@ class Asking : public std::enable_shared_from_this<Asking> {
  private:
   Asking(Desk& desk, CallPtr call, GuardPtr guard)
       : desk_(desk), call_(std::move(call)), guard_(std::move(guard)), stops_(desk.stops()) {}
-  void hang_up();
-  [[nodiscard]] bool is_waited_for();
-
   Desk& desk_;
   const CallPtr call_;
   const GuardPtr guard_;
   const std::uint64_t stops_;
   Waiting::Id waiting_ = 0;
-  bool hung_up_ = false;
 };
 
 }  // namespace holdfast::serve

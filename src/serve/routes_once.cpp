@@ -83,8 +83,9 @@ void begin(Desk& desk, const CallPtr& call) {
 
 void tell_finish(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
   if (!guard->is_settled()) {
-    return desk.guards.wait(guard, desk.patience * 2,
-                            [&desk, call, guard, was_repeat] { tell_finish(desk, call, guard, was_repeat); });
+    desk.guards.wait(guard, desk.patience * 2,
+                     [&desk, call, guard, was_repeat] { tell_finish(desk, call, guard, was_repeat); });
+    return;
   }
   if (guard->failure) {
     if (guard->failure->kind == Failure::Kind::unknown) return call->fail(*guard->failure);

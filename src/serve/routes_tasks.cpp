@@ -45,7 +45,8 @@ void show(Desk& desk, const CallPtr& call) {
   if (!guard) return;
   const Duration wait = call->query().duration("wait");
   if (wait == Duration::zero() || !is_believed(desk, *guard)) return tell(desk, call, *guard);
-  desk.guards.wait(guard, wait, [&desk, call, guard] { tell(desk, call, *guard); });
+  const Guards::WaitId id = desk.guards.wait(guard, wait, [&desk, call, guard] { tell(desk, call, *guard); });
+  call->on_hang_up([guard, id] { Guards::end_wait(guard, id); });
 }
 
 void extend(Desk& desk, const CallPtr& call) {
@@ -58,8 +59,9 @@ void extend(Desk& desk, const CallPtr& call) {
 /// When it is known what became of the write.
 void tell_release(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
   if (!guard->is_settled()) {
-    return desk.guards.wait(guard, desk.patience * 2,
-                            [&desk, call, guard, was_repeat] { tell_release(desk, call, guard, was_repeat); });
+    desk.guards.wait(guard, desk.patience * 2,
+                     [&desk, call, guard, was_repeat] { tell_release(desk, call, guard, was_repeat); });
+    return;
   }
   if (guard->end == GuardEnd::released && guard->came_to == coord::HoldEnd::released) {
     return call->answer(200, {{"guard", guard->id}, {"was_repeat", was_repeat}});

@@ -239,6 +239,26 @@ class Rights(Served):
         holder.post(f"/v1/guards/{mine['guard']}/release")
         self.assertEqual(holder.post("/v1/tasks/t/acquire", wait="2m").status, 201)
 
+    def test_who_hangs_up_while_waiting_leaves_his_place_to_others(self):
+        first, second = self.start(), self.start("--max-guards", "1")
+        holder = Caller(first)
+        holder.post("/v1/tasks/t/acquire", hold_for="5m")
+        holder.post("/v1/once/k", hold_for="5m")
+        other = Caller(second)
+
+        def has_place() -> bool:
+            mine = other.post("/v1/tasks/free/acquire")
+            if mine.status == 201:
+                other.post(f"/v1/guards/{mine['guard']}/release")
+            return mine.status == 201
+
+        for path in ("/v1/tasks/t/acquire", "/v1/once/k"):
+            gone = second.connect()
+            gone.request("POST", path, '{"wait":"4m"}', {"Content-Type": "application/json"})
+            self.eventually(lambda: not has_place())
+            gone.close()
+            self.eventually(has_place)
+
     def test_a_server_that_is_stopped_lets_callers_finish_and_gives_back_the_rest(self):
         first, second = self.start("--drain-timeout", "3s"), self.start()
         caller, looker = Caller(first), Caller(first)

@@ -84,6 +84,62 @@ TEST_F(ServiceTest, who_hangs_up_while_waiting_does_not_get_it) {
   EXPECT_TRUE(two.store.updates.empty()) << "nor has he taken it for a moment";
 }
 
+TEST_F(ServiceTest, who_hangs_up_while_waiting_leaves_his_place_to_others_and_asks_the_store_no_more) {
+  Server& one = start();
+  Server& two = start({.id = "here", .version = "1", .guards_most = 1});
+  post(one, "/v1/tasks/t/acquire", R"({"hold_for":"1h"})");
+  post(one, "/v1/once/k", R"({"hold_for":"1h"})");
+  for (const char* what : {"/v1/tasks/t/acquire", "/v1/once/k"}) {
+    SCOPED_TRACE(what);
+    Asked waiting = begin(two, what, R"({"wait":"5m"})");
+    loop_.advance(10s);
+    EXPECT_EQ(post(two, "/v1/tasks/other/acquire").status(), 503) << "he has the only place";
+    waiting.hang_up();
+    const int asked = two.store.asked["get"];
+    loop_.advance(1min);
+    EXPECT_EQ(two.store.asked["get"], asked);
+    const Asked other = post(two, "/v1/tasks/other/acquire");
+    EXPECT_EQ(other.status(), 201) << other.answer().body;
+    post(two, "/v1/guards/" + other.text("guard") + "/release");
+  }
+}
+
+TEST_F(ServiceTest, who_hangs_up_while_the_store_is_away_asks_it_no_more) {
+  Server& one = start();
+  one.store.judge = [](const Update*) { return Fault::throttled; };
+  Asked waiting = begin(one, "/v1/tasks/t/acquire", R"({"wait":"5m"})");
+  loop_.advance(10s);
+  EXPECT_FALSE(waiting.is_answered());
+  waiting.hang_up();
+  const int asked = one.store.asked["get"];
+  loop_.advance(1min);
+  EXPECT_EQ(one.store.asked["get"], asked);
+}
+
+TEST_F(ServiceTest, who_hangs_up_while_it_is_claimed_for_him_keeps_it_from_nobody) {
+  Server& one = start();
+  Server& two = start({.id = "here", .version = "1", .guards_most = 1});
+  two.store.latency = 1s;
+  Asked waiting = begin(two, "/v1/tasks/t/acquire", R"({"ttl":"1h","hold_for":"1h"})");
+  ASSERT_TRUE(until([&] { return !two.store.updates.empty(); }));
+  waiting.hang_up();
+  EXPECT_EQ(waiting.status(), 410);
+  two.store.latency = {};
+  EXPECT_TRUE(is_free(one, "t", "1m")) << "given back as soon as it came";
+  EXPECT_EQ(post(two, "/v1/tasks/other/acquire").status(), 201);
+}
+
+TEST_F(ServiceTest, who_hangs_up_while_waiting_for_a_loss_waits_no_more) {
+  Server& one = start();
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"hold_for":"1h"})");
+  Asked waiting(request("GET", "/v1/guards/" + mine.text("guard") + "?wait=5m"));
+  one.service->serve(waiting.exchange());
+  loop_.advance(1s);
+  EXPECT_FALSE(waiting.is_answered());
+  waiting.hang_up();
+  EXPECT_EQ(waiting.status(), 200) << "he may have closed his half only: it is his";
+}
+
 TEST_F(ServiceTest, what_could_not_be_told_is_given_back) {
   Server& one = start();
   Server& two = start();
@@ -307,6 +363,10 @@ TEST_F(ServiceTest, who_hangs_up_while_waiting_for_messages_keeps_nobody_from_th
   EXPECT_EQ(waiting.status(), 410);
   post(two, "/v1/queues/q/send", R"({"group":"g","body":"x"})");
   EXPECT_TRUE(one.store.updates.empty()) << "nor are they leased for a moment";
+  loop_.advance(5s);
+  const int asked = one.store.asked["query_due"];
+  loop_.advance(1min);
+  EXPECT_LE(one.store.asked["query_due"] - asked, 12) << "those that look for expired reservations";
   EXPECT_TRUE(post(two, "/v1/queues/q/receive", R"({"wait":"1m"})").json().at("batch").is_object());
 }
 
@@ -403,12 +463,14 @@ TEST_F(ServiceTest, draining_ends_waits_lets_callers_finish_and_then_gives_all_b
   one.service->drain(10s, [&] { done = true; });
   EXPECT_EQ(waiting.text("code"), "draining");
   EXPECT_EQ(receiving.text("code"), "draining");
+  const int asked = one.store.asked["get"];
   EXPECT_EQ(post(one, "/v1/tasks/d/acquire").text("code"), "draining");
   EXPECT_EQ(get(one, "/healthz").text("status"), "draining");
   EXPECT_EQ(post(one, "/v1/guards/" + first.text("guard") + "/release").status(), 200);
   EXPECT_EQ(get(one, "/v1/guards/" + second.text("guard")).status(), 200) << "it is held on";
   EXPECT_FALSE(done);
   ASSERT_TRUE(until([&] { return done; }, 12s));
+  EXPECT_EQ(one.store.asked["get"], asked) << "nobody waits for the third any more";
   EXPECT_TRUE(is_free(two, "b"));
   EXPECT_EQ(get(one, "/v1/guards/" + second.text("guard")).text("code"), "drained");
 }
