@@ -75,8 +75,6 @@ struct Desk {
   Tickets* tickets = nullptr;          ///< none: nothing is accepted provisionally
   Invocations* invocations = nullptr;  ///< null: callers are of no invocations
   Waiting waiting = {};
-  /// Of answers that a store still owes when this is gone.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   bool is_draining = false;
 
   /// See Invocations::stops().
@@ -101,16 +99,16 @@ void run_for(Desk& desk, const CallPtr& call, std::unique_ptr<Procedure> procedu
   });
 }
 
-/// Reads a row and hands it over; null: there is none.
-template <class Answer>
-void read_for(Desk& desk, const CallPtr& call, std::string key, Answer answer) {
-  desk.store.get(std::move(key), desk.deadline(),
-                 [call, alive = std::weak_ptr(desk.alive), answer = std::move(answer)](const RowReply& reply) {
-                   if (alive.expired()) return;
-                   if (reply.ok()) return answer(reply.value ? &*reply.value : nullptr);
-                   const bool is_final = reply.outcome == Outcome::rejected;
-                   call->fail(Failure{is_final ? Failure::Kind::rejected : Failure::Kind::unavailable, reply.error});
-                 });
+/// The same where it is refused because there is no such thing (Code::not_found): that is a 404 then.
+template <class Procedure, class Answer>
+void find_for(Desk& desk, const CallPtr& call, std::unique_ptr<Procedure> procedure, Answer answer) {
+  run(desk, std::move(procedure), [call, answer = std::move(answer)](const auto& result) {
+    if (result) return answer(*result);
+    const Failure& failure = result.error();
+    const bool is_none = failure.kind == Failure::Kind::refused && failure.error.code == Code::not_found;
+    if (is_none) return call->fail(Problem{404, "not_found", failure.error.detail, {}});
+    call->fail(failure);
+  });
 }
 
 [[nodiscard]] inline Problem draining() {

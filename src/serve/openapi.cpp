@@ -74,6 +74,7 @@ class Document {
         return {};
       case Type::counts:
         return sized({{"type", "object"},
+                      {"propertyNames", {{"minLength", 1}, {"maxLength", name_most}}},
                       {"additionalProperties", {{"type", "integer"}, {"format", "int64"}, {"minimum", 1}}}},
                      field, "minProperties", "maxProperties");
       case Type::object:
@@ -120,7 +121,7 @@ json::array parameters(Document& document, const Route& route) {
     all.push_back({{"name", name},
                    {"in", "path"},
                    {"required", true},
-                   {"schema", {{"type", "string"}, {"minLength", 1}, {"maxLength", 512}}}});
+                   {"schema", {{"type", "string"}, {"minLength", 1}, {"maxLength", name_most}}}});
   }
   for (const Field& field : route.query) {
     all.push_back({{"name", field.name},

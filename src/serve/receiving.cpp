@@ -101,8 +101,14 @@ void receive(Desk& desk, const CallPtr& call) {
     return call->fail(
         bad_request("A dead_letter_queue needs receives_most: when a message is poison.", "/receives_most"));
   }
-  if (body.has("dead_letter_queue") && body.text("dead_letter_queue") == call->path("queue")) {
-    return call->fail(bad_request("The dead_letter_queue is another queue than this.", "/dead_letter_queue"));
+  if (body.has("dead_letter_queue")) {
+    const std::string& dead = body.text("dead_letter_queue");
+    if (dead == call->path("queue")) {
+      return call->fail(bad_request("The dead_letter_queue is another queue than this.", "/dead_letter_queue"));
+    }
+    if (const auto good = check_names(dead, "any"); !good) {
+      return call->fail(bad_request("Not a dead_letter_queue: " + good.error().detail + ".", "/dead_letter_queue"));
+    }
   }
   if (desk.is_draining) return call->fail(draining());
   if (is_of_ended_invocation(desk, *call)) return call->fail(invocation_over());

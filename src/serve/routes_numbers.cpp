@@ -1,7 +1,6 @@
 // Decisions, counters, stock.
 #include "core/coord/counter.hpp"
 #include "core/coord/decision.hpp"
-#include "core/coord/names.hpp"
 #include "core/coord/stock.hpp"
 #include "holdfast/assert.hpp"
 #include "serve/desk.hpp"
@@ -14,11 +13,6 @@ namespace {
 
 using Type = Field::Type;
 constexpr std::int64_t longest_memory = std::int64_t{366} * 24 * 3'600'000;
-constexpr std::int64_t op_id_most = 256;
-
-Problem corrupt(std::string_view key) {
-  return {500, "rejected", "The row " + std::string(key) + " is damaged.", {}};
-}
 
 // ---- Decisions ----
 
@@ -48,12 +42,11 @@ void decide(Desk& desk, const CallPtr& call) {
 }
 
 void show_decision(Desk& desk, const CallPtr& call) {
-  read_for(desk, call, Decide::row_key(call->path("key")), [call](const Row* row) {
-    if (row == nullptr) return call->fail(Problem{404, "not_found", "Nothing is decided about this yet.", {}});
-    const auto decided = decided_in(*row);
-    if (!decided) return call->fail(corrupt(row->key));
-    call->answer(200, decided_json(call->path("key"), *decided));
-  });
+  run_for(desk, call, std::make_unique<ReadDecision>(call->path("key"), desk.deadline(), desk.loop.random()),
+          [call](const std::optional<Decided>& decided) {
+            if (!decided) return call->fail(Problem{404, "not_found", "Nothing is decided about this yet.", {}});
+            call->answer(200, decided_json(call->path("key"), *decided));
+          });
 }
 
 Schema decision_schema() {
@@ -90,11 +83,16 @@ void add(Desk& desk, const CallPtr& call) {
   run_for(desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()), tell_added);
 }
 
+/// `name` of what is in the path, `number` of what it stands at.
+void show_number(Desk& desk, const CallPtr& call, AddOptions::To of, std::string_view name, std::string_view number) {
+  run_for(desk, call, std::make_unique<ReadNumber>(of, call->path(name), desk.deadline(), desk.loop.random()),
+          [call, name, number](std::int64_t value) {
+            call->answer(200, {{name, call->path(name)}, {number, value}});
+          });
+}
+
 void show_counter(Desk& desk, const CallPtr& call) {
-  const std::string& key = call->path("key");
-  read_for(desk, call, std::string(coord::counter_prefix) + key, [call, key](const Row* row) {
-    call->answer(200, {{"key", key}, {"value", row == nullptr ? 0 : row->number(coord::value)}});
-  });
+  show_number(desk, call, AddOptions::To::counter, "key", "value");
 }
 
 // ---- Stock ----
@@ -115,10 +113,7 @@ void add_stock(Desk& desk, const CallPtr& call) {
 }
 
 void show_stock(Desk& desk, const CallPtr& call) {
-  const std::string& sku = call->path("sku");
-  read_for(desk, call, Reserve::stock_key(sku), [call, sku](const Row* row) {
-    call->answer(200, {{"sku", sku}, {"available", row == nullptr ? 0 : row->number(coord::available)}});
-  });
+  show_number(desk, call, AddOptions::To::stock, "sku", "available");
 }
 
 boost::json::object reservation_json(const Reservation& reservation) {
@@ -162,21 +157,13 @@ void reserve(Desk& desk, const CallPtr& call) {
 /// Reads it first: what is in its basket is in its row.
 template <class Then>
 void with_reservation(Desk& desk, const CallPtr& call, Then then) {
-  read_for(desk, call, Reserve::row_key(call->path("id")), [call, then = std::move(then)](const Row* row) {
-    if (row == nullptr) {
-      return call->fail(
-          Problem{404, "not_found", "There is no such reservation, or it is no longer remembered.", {}});
-    }
-    const auto reservation = reservation_in(*row);
-    if (!reservation) return call->fail(corrupt(row->key));
-    then(*reservation);
-  });
+  find_for(desk, call, std::make_unique<ReadReservation>(call->path("id"), desk.deadline(), desk.loop.random()),
+           std::move(then));
 }
 
 void show_reservation(Desk& desk, const CallPtr& call) {
-  with_reservation(desk, call, [&desk, call](const Reservation& reservation) {
-    call->answer(200, reservation_json(as_of(reservation, desk.loop.wall())));
-  });
+  with_reservation(desk, call,
+                   [call](const Reservation& reservation) { call->answer(200, reservation_json(reservation)); });
 }
 
 void end(Desk& desk, const CallPtr& call, Reservation::State into) {
@@ -205,7 +192,7 @@ std::vector<Field> add_fields() {
            .about = "names this operation: sent again with the same id it counts once",
            .is_required = true,
            .least = 1,
-           .most = op_id_most},
+           .most = name_most},
           {.name = "remember",
            .type = Type::duration,
            .about = "how long the operation's id is known, at least",
@@ -293,7 +280,7 @@ void add_reservation_routes(std::vector<Route>& routes) {
                        .about = "how many of what, by SKU: at most 99",
                        .is_required = true,
                        .least = 1,
-                       .most = 99},
+                       .most = static_cast<std::int64_t>(basket_most)},
                       {.name = "ttl",
                        .type = Type::duration,
                        .about = "not confirmed by then: the goods come back",
@@ -357,7 +344,7 @@ std::vector<Route> number_routes() {
          {.name = "ticket",
           .about = "in mode available: names this proposal, so that it is one however often it is sent",
           .least = 1,
-          .most = op_id_most}}},
+          .most = name_most}}},
        {},
        {{200, "decided, now or before", decision_schema()}, provisional_answer()},
        {{409, "refused", "the ticket was rejected"}, {422, "mismatch", "the ticket was used for something else"}},

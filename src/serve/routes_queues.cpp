@@ -13,7 +13,6 @@ namespace {
 
 using Type = Field::Type;
 constexpr std::int64_t day_ms = 24 * 3'600'000;
-constexpr std::int64_t name_most = 256;
 constexpr std::size_t groups_most = 10'000;  // of one answer to stats
 
 std::shared_ptr<const Schema> message_schema() {
@@ -410,7 +409,7 @@ void add_looking(std::vector<Route>& routes) {
                     "peek",
                     "Look at a group without taking anything",
                     {},
-                    {{.name = "group", .about = "which", .is_required = true, .least = 1, .most = name_most},
+                    {{.name = "group", .about = "which group", .is_required = true, .least = 1, .most = name_most},
                      {.name = "max",
                       .type = Type::integer,
                       .about = "how many messages at most",

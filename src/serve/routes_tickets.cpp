@@ -163,7 +163,7 @@ Field items_field() {
           .about = "how many of what, by SKU: at most 99",
           .is_required = true,
           .least = 1,
-          .most = 99};
+          .most = static_cast<std::int64_t>(basket_most)};
 }
 
 void add_ticket_routes(std::vector<Route>& routes) {

@@ -72,8 +72,9 @@ Parsed parse_counts(const Field& field, const json::object& object) {
   Input::Counts counts;
   for (const auto& member : object) {
     const std::int64_t* number = member.value().if_int64();
-    if (number == nullptr || *number < 1 || member.key().empty()) {
-      return unlike("is an object from names to whole numbers, each at least 1.");
+    if (number == nullptr || *number < 1) return unlike("is an object from names to whole numbers, each at least 1.");
+    if (const auto good = coord::check_name("A name", view(member.key())); !good) {
+      return unlike("has a name that cannot be one. " + good.error().detail);
     }
     counts.emplace(std::string(view(member.key())), *number);
   }
@@ -123,13 +124,20 @@ Parsed parse(const Field& field, std::string text) {
   return parse_integer(field, number);
 }
 
+// What the fields are called by who sends them.
+constexpr std::string_view of_body = "member";
+constexpr std::string_view of_query = "parameter";
+
+Problem wrong(std::string_view what, std::string_view name, const std::string& why) {
+  return bad_request("The " + std::string(what) + " '" + std::string(name) + "' " + why, "/" + pointer_part(name));
+}
+
 /// What was not said.
-std::optional<Problem> fill_in(const std::vector<Field>& fields, Input& input) {
+std::optional<Problem> fill_in(std::string_view what, const std::vector<Field>& fields, Input& input) {
   for (const Field& field : fields) {
     if (input.has(field.name)) continue;
     if (field.is_required) {
-      return bad_request("The member '" + std::string(field.name) + "' is missing: " + std::string(field.about) + ".",
-                         "/" + pointer_part(field.name));
+      return wrong(what, field.name, "is missing: " + std::string(field.about) + ".");
     }
     if (field.otherwise.empty()) continue;
     auto content = parse(field, std::string(field.otherwise));
@@ -142,10 +150,6 @@ std::optional<Problem> fill_in(const std::vector<Field>& fields, Input& input) {
 const Field* find(const std::vector<Field>& fields, std::string_view name) {
   const auto found = std::ranges::find(fields, name, &Field::name);
   return found == fields.end() ? nullptr : &*found;
-}
-
-Problem wrong(std::string_view name, const std::string& why) {
-  return bad_request("The member '" + std::string(name) + "' " + why, "/" + pointer_part(name));
 }
 
 }  // namespace
@@ -173,12 +177,12 @@ tl::expected<Input, Problem> read_body(const Schema& schema, std::string_view bo
   for (const auto& member : *object) {
     const std::string_view name = view(member.key());
     const Field* field = find(schema.fields, name);
-    if (field == nullptr) return tl::unexpected(wrong(name, "is not known here."));
+    if (field == nullptr) return tl::unexpected(wrong(of_body, name, "is not known here."));
     Parsed content = parse(*field, member.value());
-    if (!content) return tl::unexpected(wrong(name, content.error()));
+    if (!content) return tl::unexpected(wrong(of_body, name, content.error()));
     input.set(name, *std::move(content));
   }
-  if (auto problem = fill_in(schema.fields, input)) return tl::unexpected(*std::move(problem));
+  if (auto problem = fill_in(of_body, schema.fields, input)) return tl::unexpected(*std::move(problem));
   return input;
 }
 
@@ -192,13 +196,13 @@ tl::expected<Input, Problem> read_query(const std::vector<Field>& fields, std::s
     auto text = decode_part(pair.substr(std::min(pair.size(), equals + 1)));
     if (!name || !text) return tl::unexpected(bad_request("The query is not well encoded."));
     const Field* field = find(fields, *name);
-    if (field == nullptr) return tl::unexpected(wrong(*name, "is not known here."));
-    if (input.has(*name)) return tl::unexpected(wrong(*name, "is there twice."));
+    if (field == nullptr) return tl::unexpected(wrong(of_query, *name, "is not known here."));
+    if (input.has(*name)) return tl::unexpected(wrong(of_query, *name, "is there twice."));
     Parsed content = parse(*field, *std::move(text));
-    if (!content) return tl::unexpected(wrong(*name, content.error()));
+    if (!content) return tl::unexpected(wrong(of_query, *name, content.error()));
     input.set(*name, *std::move(content));
   }
-  if (auto problem = fill_in(fields, input)) return tl::unexpected(*std::move(problem));
+  if (auto problem = fill_in(of_query, fields, input)) return tl::unexpected(*std::move(problem));
   return input;
 }
 

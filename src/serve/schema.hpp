@@ -12,12 +12,16 @@
 #include <variant>
 #include <vector>
 
+#include "core/coord/names.hpp"
 #include "holdfast/types.hpp"
 #include "serve/problem.hpp"
 
 namespace holdfast::serve {
 
 struct Schema;
+
+/// Bytes of a name that a caller chooses, in a path or in a body.
+inline constexpr auto name_most = static_cast<std::int64_t>(coord::name_bytes_most);
 
 /// One member of an object, or one part of a URL: what may be in it. Requests are read by these, and the OpenAPI
 /// document is written from them, so that neither can say other than the other.
@@ -28,7 +32,7 @@ struct Field {
     integer,
     boolean,
     any,     ///< any JSON
-    counts,  ///< an object from names to whole numbers, each at least 1
+    counts,  ///< an object from names (1 to name_most bytes) to whole numbers, each at least 1
     object,  ///< of the schema `of`
     list,    ///< of such
   };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/coord/names.hpp"
 #include "holdfast/assert.hpp"
 #include "serve/access.hpp"
 #include "serve/desk.hpp"
@@ -15,8 +16,6 @@
 namespace holdfast::serve {
 
 namespace {
-
-constexpr std::size_t name_most = 512;
 
 bool is_public(std::string_view path) {
   return path == "/healthz" || path == "/openapi.json";
@@ -43,7 +42,7 @@ bool is_name(std::string_view part) {
 
 /// A row's key is made of the queue's name, "#" and the group's: a "#" in the former would make two of one.
 bool is_good(std::string_view name, const std::string& value) {
-  if (value.empty() || value.size() > name_most) return false;
+  if (!coord::check_name(name, value)) return false;
   return name != "{queue}" || value.find('#') == std::string::npos;
 }
 
@@ -315,7 +314,8 @@ tl::expected<Call::Names, Problem> Service::Impl::names(const Route& route,
     const auto value = decode_part(parts[i]);
     const std::string name(pattern[i].substr(1, pattern[i].size() - 2));
     if (!value || !is_good(pattern[i], *value)) {
-      return tl::unexpected(bad_request("The " + name + " in the path must be 1 to " + std::to_string(name_most) +
+      return tl::unexpected(bad_request("The " + name + " in the path must be 1 to " +
+                                        std::to_string(coord::name_bytes_most) +
                                         " bytes of UTF-8, percent-encoded, without control characters" +
                                         (name == "queue" ? " and without '#'." : ".")));
     }

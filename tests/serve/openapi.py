@@ -8,7 +8,8 @@ class Wrong(Exception):
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 # What judge() knows; a schema with another word in it would pass unlooked at.
-KNOWN = {"$ref", "type", "description", "format", "default", "properties", "required", "additionalProperties", "items",
+KNOWN = {"$ref", "type", "description", "format", "default", "properties", "required", "propertyNames",
+         "additionalProperties", "items",
          "oneOf", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minProperties", "maxProperties"}
 
 

@@ -114,6 +114,7 @@ class TheDocument(Served):
         self.assertEqual(caller.post("/v1/reservations/r1", items={"apple": 2}).status, 200)
         self.assertEqual(caller.post("/v1/reservations/r1", items={"apple": 1}).status, 422)
         self.assertEqual(caller.post("/v1/reservations/r2", items={"apple": 4}).status, 409)
+        self.assertEqual(caller.post("/v1/reservations/r2", items={"x" * 501: 1})["member"], "/items")
         self.assertEqual(caller.get("/v1/stock/apple")["available"], 3)
         self.assertEqual(caller.get("/v1/reservations/r1")["state"], "held")
         self.assertEqual(caller.post("/v1/reservations/r1/confirm")["state"], "confirmed")

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "core/coord/names.hpp"
+
 namespace holdfast::serve {
 namespace {
 
@@ -12,6 +14,7 @@ using namespace std::chrono_literals;
 using test::Asked;
 using Fault = test::FaultyStore::Fault;
 using testing::HasSubstr;
+using testing::Not;
 
 // ---- Tasks and guards ----
 
@@ -409,6 +412,68 @@ TEST_F(ServiceTest, paths_and_methods_that_are_not_there_are_told_with_those_tha
   const Asked member = post(one, "/v1/tasks/t/acquire", R"({"ttl":"10 s"})");
   EXPECT_EQ(member.status(), 400);
   EXPECT_EQ(member.text("member"), "/ttl");
+}
+
+TEST_F(ServiceTest, a_parameter_that_is_missing_is_named) {
+  Server& one = start();
+  const Asked missing = get(one, "/v1/queues/q/peek");
+  EXPECT_EQ(missing.status(), 400);
+  EXPECT_THAT(missing.text("detail"), HasSubstr("The parameter 'group' is missing"));
+  EXPECT_EQ(missing.text("member"), "/group");
+  EXPECT_THAT(get(one, "/v1/queues/q/peek?group=").text("detail"), HasSubstr("The parameter 'group' has 0 bytes"));
+  EXPECT_THAT(get(one, "/v1/queues/q/peek?gruop=g").text("detail"), HasSubstr("The parameter 'gruop' is not known"));
+}
+
+TEST_F(ServiceTest, names_have_one_limit_wherever_they_stand) {
+  Server& one = start();
+  const std::string longest(coord::name_bytes_most, 'x');
+  const auto send = [&](const std::string& group, const std::string& id) {
+    return post(one, "/v1/queues/" + longest + "/send",
+                R"({"body":"b","group":")" + group + R"(","dedup_id":")" + id + "\"}");
+  };
+  const auto reserve = [&](const std::string& id, const std::string& sku) {
+    return post(one, "/v1/reservations/" + id, R"({"items":{")" + sku + R"(":1}})");
+  };
+  EXPECT_EQ(send(longest, longest).status(), 200);
+  EXPECT_EQ(get(one, "/v1/queues/" + longest + "/peek?group=" + longest).json().at("size"), 1);
+  EXPECT_EQ(post(one, "/v1/counters/" + longest + "/add", R"({"delta":1,"op_id":")" + longest + "\"}").status(), 200);
+  EXPECT_EQ(reserve(longest, longest).text("code"), "refused") << "there is none of it";
+  const std::string more = longest + "x";
+  for (const Asked& refused :
+       {send(more, "i"), send("g", more), get(one, "/v1/counters/" + more),
+        get(one, "/v1/queues/q/peek?group=" + more),
+        post(one, "/v1/counters/c/add", R"({"delta":1,"op_id":")" + more + "\"}"), reserve(more, "hat"),
+        reserve("r", more), post(one, "/v1/queues/q/receive", R"({"receives_most":1,"dead_letter_queue":"a#b"})"),
+        post(one, "/v1/queues/q/receive", R"({"receives_most":1,"dead_letter_queue":")" + more + "\"}")}) {
+    EXPECT_EQ(refused.status(), 400) << refused.answer().body;
+  }
+  EXPECT_THAT(get(one, "/openapi.json").answer().body, Not(HasSubstr(R"("maxLength":512)")));
+}
+
+TEST_F(ServiceTest, what_is_damaged_is_told_and_not_taken_for_nothing) {
+  Server& one = start();
+  for (const char* key : {"COUNTER#c", "STOCK#hat", "DECISION#k", "RESERVATION#r"}) {
+    const bool is_stock = std::string_view(key).starts_with("STOCK");
+    Update damage{key, {Change::set(is_stock ? coord::available : "value", "many")}, Condition::always()};
+    if (std::string_view(key).starts_with("DECISION")) damage.changes = {Change::set("other", 1)};
+    bool done = false;
+    one.store.update(damage, loop_.instant() + 1s, [&](const RowReply& reply) { done = reply.ok(); });
+    ASSERT_TRUE(until([&] { return done; }));
+  }
+  for (const char* path : {"/v1/counters/c", "/v1/stock/hat", "/v1/decide/k", "/v1/reservations/r"}) {
+    const Asked shown = get(one, path);
+    EXPECT_EQ(shown.status(), 500) << path << shown.answer().body;
+    EXPECT_EQ(shown.text("code"), "rejected");
+  }
+}
+
+TEST_F(ServiceTest, a_look_is_repeated_where_the_store_was_away_for_a_moment) {
+  Server& one = start();
+  for (const char* path : {"/v1/counters/c", "/v1/stock/hat"}) {
+    bool was_away = false;
+    one.store.judge = [&](const Update*) { return std::exchange(was_away, true) ? Fault::none : Fault::throttled; };
+    EXPECT_EQ(get(one, path).status(), 200) << path;
+  }
 }
 
 TEST_F(ServiceTest, with_a_token_only_who_shows_it_may_ask) {

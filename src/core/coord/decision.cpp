@@ -4,6 +4,16 @@
 
 namespace holdfast {
 
+namespace {
+
+Failure no_decision(const std::string& key) {
+  return {Failure::Kind::rejected, Error(Code::corrupt, "The row " + key +
+                                                            " is there, but holds no decision. Was it written by "
+                                                            "something else? Choose another key, or mend the row.")};
+}
+
+}  // namespace
+
 Decide::Decide(std::string_view key, Value proposal, std::string proposer, Instant deadline, Random& random)
     : RowProcedure(row_key(key), deadline, random), proposal_(std::move(proposal)), proposer_(std::move(proposer)) {}
 
@@ -21,14 +31,20 @@ Decide::Plan Decide::plan(Now now) {
                               Condition::row_missing()}};
   }
   std::optional<Decided> decided = decided_in(*row);
-  if (!decided) {
-    return Failure{Failure::Kind::rejected,
-                   Error(Code::corrupt, "The row " + key() +
-                                            " is there, but holds no decision. Was it written by "
-                                            "something else? Choose another key, or mend the row.")};
-  }
+  if (!decided) return no_decision(key());
   decided->was_ours = row->text(attribute::attempt) == attempt().to_string();
   return *std::move(decided);
+}
+
+ReadDecision::ReadDecision(std::string_view key, Instant deadline, Random& random)
+    : RowProcedure(Decide::row_key(key), deadline, random) {}
+
+ReadDecision::Plan ReadDecision::plan(Now /*now*/) {
+  const Row* row = find(key());
+  if (row == nullptr) return std::optional<Decided>();
+  std::optional<Decided> decided = decided_in(*row);
+  if (!decided) return no_decision(key());
+  return decided;
 }
 
 std::optional<Decided> decided_in(const Row& row) {

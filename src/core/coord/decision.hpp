@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "core/coord/row_procedure.hpp"
@@ -20,6 +21,15 @@ class Decide final : public RowProcedure<Decided> {
 
   const Value proposal_;
   const std::string proposer_;
+};
+
+/// What is decided, or nothing. Reads only.
+class ReadDecision final : public RowProcedure<std::optional<Decided>> {
+ public:
+  ReadDecision(std::string_view key, Instant deadline, Random& random);
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
 };
 
 /// What is decided in this row; nothing where it is damaged.
