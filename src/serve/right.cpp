@@ -67,6 +67,24 @@ Schema guard_schema() {
             .is_required = true}}};
 }
 
+Schema result_schema() {
+  return {"OnceResult",
+          "what a run left behind",
+          {{.name = "succeeded",
+            .type = Type::boolean,
+            .about = "false: it failed for good, and is not to be run again",
+            .is_required = true},
+           {.name = "content", .about = "what the runner recorded", .is_required = true},
+           {.name = "completed_at_ms",
+            .type = Type::integer,
+            .about = "when, by the clock of the server it was recorded at",
+            .is_required = true}}};
+}
+
+boost::json::object result_json(const OnceResult& result) {
+  return {{"succeeded", result.succeeded}, {"content", result.content}, {"completed_at_ms", ms(result.at)}};
+}
+
 boost::json::object guard_json(const Desk& desk, const Guard& guard) {
   const Duration left = guard.held->guard()->until() - desk.loop.instant();
   const WallTime believed = desk.loop.wall() + std::chrono::floor<std::chrono::milliseconds>(left);

@@ -9,6 +9,9 @@ namespace holdfast::serve {
 
 [[nodiscard]] std::vector<Field> right_fields();
 [[nodiscard]] Schema guard_schema();
+/// Of what was run once.
+[[nodiscard]] Schema result_schema();
+[[nodiscard]] boost::json::object result_json(const OnceResult& result);
 [[nodiscard]] boost::json::object guard_json(const Desk& desk, const Guard& guard);
 /// Of one that is over.
 [[nodiscard]] Problem gone(const Guard& guard);

@@ -74,5 +74,6 @@ struct Route {
 [[nodiscard]] std::vector<Route> number_routes();
 [[nodiscard]] std::vector<Route> queue_routes();
 [[nodiscard]] std::vector<Route> ticket_routes();
+[[nodiscard]] std::vector<Route> look_routes();
 
 }  // namespace holdfast::serve

@@ -10,24 +10,6 @@ namespace {
 
 using Type = Field::Type;
 
-Schema result_schema() {
-  return {"OnceResult",
-          "what a run left behind",
-          {{.name = "succeeded",
-            .type = Type::boolean,
-            .about = "false: it failed for good, and is not to be run again",
-            .is_required = true},
-           {.name = "content", .about = "what the runner recorded", .is_required = true},
-           {.name = "completed_at_ms",
-            .type = Type::integer,
-            .about = "when, by the clock of the server it was recorded at",
-            .is_required = true}}};
-}
-
-boost::json::object result_json(const OnceResult& result) {
-  return {{"succeeded", result.succeeded}, {"content", result.content}, {"completed_at_ms", ms(result.at)}};
-}
-
 OnceOptions::Abandoned abandoned_from(const std::string& word) {
   if (word == "hold") return OnceOptions::Abandoned::hold;
   if (word == "reconcile") return OnceOptions::Abandoned::reconcile;
@@ -47,7 +29,8 @@ void take_turn(const std::shared_ptr<Asking>& asking, Duration hold_for, bool re
                 Error(Code::unavailable, asking->guard()->name + " was begun by " + turn->hold->owner +
                                              " under epoch " + std::to_string(turn->hold->epoch.value) +
                                              ", which left no result: find out what became of it, then release that "
-                                             "epoch ('holdfast task release --once').")});
+                                             "epoch: over HTTP by /v1/once/{key}/release, or with "
+                                             "'holdfast task release --once'.")});
   }
   boost::json::object body{{"turn", reconciles && turn->was_abandoned ? "reconcile" : "run"},
                            {"was_abandoned", turn->was_abandoned}};

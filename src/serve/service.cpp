@@ -77,7 +77,7 @@ std::string Call::invocation() const {
 
 std::vector<Route> all_routes() {
   std::vector<Route> all = task_routes();
-  for (auto* more : {once_routes, number_routes, queue_routes, ticket_routes}) {
+  for (auto* more : {once_routes, look_routes, number_routes, queue_routes, ticket_routes}) {
     for (Route& route : more()) all.push_back(std::move(route));
   }
   return all;

@@ -97,6 +97,7 @@ class TheDocument(Served):
         for value in ({"any": [1, 2.5, None]}, "another"):
             self.assertEqual(caller.post("/v1/decide/d", value=value)["value"], {"any": [1, 2.5, None]})
         caller.get("/v1/decide/d")
+        self.looks(caller)
         self.assertEqual(caller.post("/v1/counters/c/add", delta=-3, op_id="1")["value"], -3)
         self.assertEqual(caller.post("/v1/counters/c/add", delta=-3, op_id="1")["was_repeat"], True)
         self.assertEqual(caller.post("/v1/counters/c/add", delta=-3, op_id="2", floor=-5)["code"], "refused")
@@ -106,6 +107,17 @@ class TheDocument(Served):
         self.tickets(caller)
         names = {operation["operationId"] for operation in caller.document.operations.values()}
         self.assertEqual(names - Caller.operations, set(), "not one good answer of these was seen")
+
+    def looks(self, caller: Caller) -> None:
+        mine = caller.post("/v1/tasks/looked-at/acquire", hold_for="1m")
+        self.assertEqual(caller.get("/v1/tasks/looked-at")["owner"], mine["owner"])
+        self.assertIn("looked-at", [each["name"] for each in caller.get("/v1/tasks?max=500")["tasks"]])
+        self.assertEqual(caller.post("/v1/tasks/looked-at/release", epoch=mine["epoch"] + 1)["code"], "refused")
+        self.assertEqual(caller.post("/v1/tasks/looked-at/release", epoch=mine["epoch"])["state"], "free")
+        self.assertEqual(caller.get("/v1/tasks/none").status, 404)
+        self.assertEqual(caller.get("/v1/once/k")["result"]["content"], "done")
+        begun = caller.post("/v1/once/begun", hold_for="1m")
+        self.assertEqual(caller.post("/v1/once/begun/release", epoch=begun["epoch"])["was_repeat"], False)
 
     def stock(self, caller: Caller) -> None:
         self.assertEqual(caller.post("/v1/stock/apple/add", delta=5, op_id="delivery-1")["available"], 5)

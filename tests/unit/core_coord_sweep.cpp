@@ -13,7 +13,7 @@
 #include "core/coord/once.hpp"
 #include "core/coord/queue.hpp"
 #include "core/coord/stock.hpp"
-#include "core/coord/task.hpp"
+#include "core/coord/task_look.hpp"
 #include "support/procedure_run.hpp"
 
 namespace holdfast {
@@ -51,6 +51,13 @@ struct World {
     Settle parking(receive("parked").value().receipt, {.kind = Settlement::Kind::park, .reason = "r"}, deadline(),
                    random);
     run.run(parking);
+    for (const Duration delay : {Duration(0s), Duration(1h)}) {
+      Send late({.queue = "late", .group = "g", .body = "x", .delay = delay}, deadline(), random);
+      run.run(late);
+    }
+    Row& task = table.add(task_key(TaskView::Kind::task, "t"));
+    task.attributes.insert_or_assign(std::string(attribute::owner), Value("somebody"));
+    task.attributes.insert_or_assign(std::string(attribute::epoch), Value(3));
     run.pass(5s);
     run.requests = 0;
   }
@@ -198,6 +205,17 @@ std::vector<Primitive> primitives() {
                    EXPECT_EQ(world.group("q").owner, "c");
                    EXPECT_EQ(world.group("q").epoch, Epoch{1});
                  }});
+  all.push_back({"receive what is delayed further on",
+                 [](World& world) { return std::make_unique<Receive>(world.receiving("late")); },
+                 [](Procedure& procedure) {
+                   expect_well<Receive>(procedure);
+                   ASSERT_TRUE(*result_of<Receive>(procedure));
+                   EXPECT_EQ((*result_of<Receive>(procedure))->messages.size(), 1U);
+                 },
+                 [](const World& world) {
+                   EXPECT_EQ(world.group("late").owner, "c");
+                   EXPECT_EQ(world.table.find(group_key("late", "g"))->number(coord::leased_last), 1);
+                 }});
   all.push_back(settling("ack", {Settlement::Kind::ack, 2}, [](const World& world) {
     EXPECT_EQ(world.group("held").head, 3);
     EXPECT_EQ(world.group("held").owner, "c");
@@ -225,6 +243,20 @@ std::vector<Primitive> primitives() {
        [](World& world) { return std::make_unique<Redrive>("parked", "g", false, world.deadline(), world.random); },
        expect_well<Redrive>,
        [](const World& world) { EXPECT_EQ(world.group("parked").state, Group::State::ready); }});
+  all.push_back({"release by hand",
+                 [](World& world) {
+                   return std::make_unique<ReleaseTask>(TaskView::Kind::task, "t", Epoch{3}, world.deadline(),
+                                                        world.random);
+                 },
+                 [](Procedure& procedure) {
+                   expect_well<ReleaseTask>(procedure);
+                   EXPECT_FALSE(result_of<ReleaseTask>(procedure)->was_repeat);
+                 },
+                 [](const World& world) {
+                   const Row& task = *world.table.find(task_key(TaskView::Kind::task, "t"));
+                   EXPECT_EQ(task.text(attribute::owner), "");
+                   EXPECT_EQ(task.number(attribute::epoch), 3);
+                 }});
   return all;
 }
 
@@ -258,7 +290,8 @@ TEST(CoordSweep, whatever_befalls_any_request_of_any_primitive_it_is_done_once) 
 
 TEST(CoordSweep, after_a_caller_who_died_anywhere_the_same_call_leaves_it_done_once) {
   for (const Primitive& primitive : primitives()) {
-    if (std::string_view(primitive.name) == "receive") continue;  // a consumer that died gives back by expiry
+    // A consumer that died gives back by expiry.
+    if (std::string_view(primitive.name).starts_with("receive")) continue;
     const int requests = requests_of(primitive);
     for (int died_after = 0; died_after <= requests; ++died_after) {
       for (const bool on_its_way : {false, true}) {  // its latest request, when it died

@@ -392,7 +392,7 @@ TEST_F(ServiceTest, what_nobody_was_given_does_not_count_as_received) {
 TEST_F(ServiceTest, paths_and_methods_that_are_not_there_are_told_with_those_that_are) {
   Server& one = start();
   EXPECT_EQ(get(one, "/v2/nothing").status(), 404);
-  EXPECT_EQ(get(one, "/v1/tasks/a%2").status(), 404);
+  EXPECT_EQ(get(one, "/v1/tasks/a%2/b").status(), 404);
   EXPECT_EQ(get(one, "/v1/counters/a%2").status(), 400);
   EXPECT_EQ(get(one, "/v1/counters/%00").status(), 400);
   EXPECT_EQ(get(one, "/v1/counters/").status(), 400);

@@ -18,14 +18,13 @@ bool is_mismatch(const Row& row, const std::string& fingerprint) {
   return !fingerprint.empty() && !there.empty() && there != fingerprint;
 }
 
-/// Kept results end at their retention, whether or not the table has swept them yet.
+}  // namespace
+
 bool is_past_retention(const Row& row, WallTime now) {
   const Value* until = row.find(attribute::tombstone_expires_at);
   return until != nullptr && until->as_int() != nullptr &&
          WallTime(std::chrono::seconds(std::min<std::int64_t>(*until->as_int(), INT32_MAX))) <= now;
 }
-
-}  // namespace
 
 LookOnce::LookOnce(OnceOptions options, Random& random, IsWanted is_wanted)
     : RowProcedure(row_key(options.key), options.deadline, random, std::move(is_wanted)),
