@@ -65,6 +65,8 @@ Result<std::string> token_from(const ServeSettings& settings, const runtime::Lis
 class Serving {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Serving>> open(const ServeSettings& settings);
+  /// Says where it listens. Who reads that may send signals: they are to be heeded by then.
+  void announce() const;
   /// Until stop() is done.
   void run() {
     session_->run_until([&] { return is_stopped_; });
@@ -131,10 +133,13 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
   auto server = runtime::HttpServer::open(loop, *address, serving->service_->hooks(limits));
   if (!server) return tl::unexpected<Error>(server.error());
   serving->server_ = *std::move(server);
-  const runtime::ListenAddress& bound = serving->server_->address();
+  return serving;
+}
+
+void Serving::announce() const {
+  const runtime::ListenAddress& bound = server_->address();
   // Nobody may be reading: that is no reason not to serve.
   (void)print("listening on " + std::string(bound.is_unix() ? "" : "http://") + bound.text() + "\n");
-  return serving;
 }
 
 void Serving::stop(Duration for_callers, Duration for_answers) {
@@ -163,6 +168,7 @@ Result<void> run_enrolled(const ServeSettings& settings, LambdaCall& call, const
   Serving& server = **serving;
   runtime::AsioLoop& loop = server.loop();
   const runtime::Signals signals(loop, [&](int) { server.stop(settings); });
+  server.announce();
   runtime::HttpClient http(loop);
   serve::LambdaApi api(http, loop, address, serve::LambdaExtension::path);
   Result<void> result;
@@ -212,6 +218,7 @@ Result<void> run_serve(const ServeSettings& settings) {
   const auto serving = Serving::open(settings);
   if (!serving) return tl::unexpected<Error>(serving.error());
   const runtime::Signals signals((*serving)->loop(), [&](int) { (*serving)->stop(settings); });
+  (*serving)->announce();
   (*serving)->run();
   return {};
 }
