@@ -71,6 +71,11 @@ CLI::Option& add_command_argument(CLI::App& app, std::vector<std::string>& targe
   return *option.required();
 }
 
+Result<void> check_command(const std::vector<std::string>& command) {
+  if (!command.front().empty()) return {};
+  return fail(Code::usage, std::string(command_argument) + ": its first word, the program, is empty");
+}
+
 void end_options_at_command(const CLI::App& root, std::vector<std::string>& words) {
   const auto at = begin_of_command(root, words);
   if (at) words.insert(words.begin() + static_cast<std::ptrdiff_t>(*at), "--");

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/error.hpp"
+
 namespace CLI {
 class App;
 class Option;
@@ -13,6 +15,8 @@ namespace holdfast::cli {
 inline constexpr const char* command_argument = "CMD";
 /// Adds it, required.
 CLI::Option& add_command_argument(CLI::App& app, std::vector<std::string>& target);
+/// A first word that is empty comes from a variable of a shell that is not set.
+[[nodiscard]] Result<void> check_command(const std::vector<std::string>& command);
 
 /// As with env, timeout or flock, our options end where the command begins: a "--" is put in front of its first word,
 /// unless there is one already. A line whose options are not known up to there is left as it is, to be refused.

@@ -8,6 +8,7 @@
 #include "cli/output.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/units.hpp"
 
 namespace holdfast::cli {
 
@@ -77,7 +78,10 @@ Result<coord::TaskOptions> task_options(const RightSettings& settings) {
     return fail(Code::usage, "--ttl is from 100ms to 24h: whoever comes after one that died waits so long");
   }
   auto terms = make_terms({.lease = settings.ttl, .skew = settings.skew});
-  if (!terms) return fail(terms.error().code, "--ttl is the lease: " + terms.error().detail);
+  if (!terms) {
+    const std::string& why = terms.error().detail;
+    return fail(terms.error().code, (why.starts_with("skew") ? "--" : "--ttl is the lease: ") + why);
+  }
   coord::TaskOptions options;
   options.terms = *terms;
   options.renews = !settings.no_renew;
@@ -134,8 +138,17 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
       passed_on);
 }
 
+Result<void> check_within(const std::string& option, Duration value, const coord::Span& span) {
+  if (coord::is_within(value, span)) return {};
+  return fail(Code::usage, option + " is from " + runtime::write_duration(span.least) + " to " +
+                               runtime::write_duration(span.most) + ", not " + runtime::write_duration(value));
+}
+
 Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& store, Duration patience,
                                                          StoreSession::Create create) {
+  if (patience <= Duration::zero()) {
+    return fail(Code::usage, "--store-patience: in no time no store can be asked");
+  }
   auto session = StoreSession::open(store, create, patience);
   if (!session) return tl::unexpected<Error>(session.error());
   return std::unique_ptr<Coordination>(new Coordination(*std::move(session)));

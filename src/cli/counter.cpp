@@ -60,6 +60,8 @@ Result<int> add(const CounterSettings& settings) {
   }
   if (*available) return accept(settings, options);
   if (settings.remember) options.remember = *settings.remember;
+  const auto remembered = check_within("--remember", options.remember, coord::remembered);
+  if (!remembered) return tl::unexpected<Error>(remembered.error());
   return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
     options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
     const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);

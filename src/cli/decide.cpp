@@ -62,6 +62,7 @@ Result<int> accept(const DecideSettings& settings) {
 Result<int> decide(const DecideSettings& settings) {
   const auto available = is_available(settings.mode);
   if (!available) return tl::unexpected<Error>(available.error());
+  if (settings.value.empty()) return fail(Code::usage, "VALUE: it is empty, and would be so for ever");
   if (*available) return accept(settings);
   return coordinate(settings.call.store, settings.call.store_patience,
                     [&](Coordination& here) { return decide(here, settings); });

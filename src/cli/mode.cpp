@@ -75,6 +75,9 @@ Result<int> tell_provisional(bool json, const Provisional& provisional) {
 }
 
 Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings& mode) {
+  if (mode.max_age <= Duration::zero()) {
+    return fail(Code::usage, "--max-age: whatever is accepted would be too old at once");
+  }
   Accepting accepting;
   accepting.json_ = call.json;
   accepting.options_.max_age = mode.max_age;

@@ -7,6 +7,7 @@
 
 #include "core/coord/names.hpp"
 #include "runtime/units.hpp"
+#include "store/utf8.hpp"
 
 namespace holdfast::cli {
 
@@ -55,7 +56,9 @@ std::string environment_name(std::string_view option) {
 
 Result<std::int64_t> parse_number(std::string_view text, std::int64_t least, std::int64_t most) {
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // "+3" is three more, as "-3" is three fewer.
+  const std::size_t sign = text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0;
+  const auto [end, error] = std::from_chars(text.data() + sign, text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
     return fail(Code::usage, "'" + std::string(text.substr(0, 40)) + "' is no whole number from " +
                                  std::to_string(least) + " to " + std::to_string(most));
@@ -151,6 +154,7 @@ CLI::Option& add_name(CLI::App& app, const std::string& name, std::string& targe
     if (const auto good = coord::check_name("it", text); !good) {
       return fail(Code::usage, good.error().detail.substr(0, good.error().detail.find_last_not_of('.') + 1));
     }
+    if (!store::is_utf8(text)) return fail(Code::usage, "it is no UTF-8");
     target = text;
     return {};
   };

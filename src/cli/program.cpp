@@ -27,6 +27,8 @@ namespace {
 using Filter = std::function<bool(const CLI::App*)>;
 const Filter all = [](const CLI::App*) { return true; };
 
+constexpr int coordinators_usage = 64;  // EX_USAGE
+
 /// One of the program's commands. What has a description only holds others.
 struct Entry {
   std::string_view name;
@@ -111,6 +113,7 @@ void Program::add(const Entry& entry) {
     parent->group("Commands");
     parent->footer(std::string("Example:\n  $ holdfast ") + entry.example);
     parent->require_subcommand(0, 1);
+    if (entry.name != "conn") usage_codes[parent] = coordinators_usage;
   }
   for (const auto add_command : entry.add) add_command({*parent, chosen, usage_codes});
 }
@@ -146,15 +149,15 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
   return row.back();
 }
 
-// Words that other programs have for the same, and that no letters lead to.
-std::string_view known_as(std::string_view typed) {
+/// Words that other programs have for the same, and that no letters lead to.
+bool is_known_as(std::string_view typed, std::string_view ours) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"remove", "rm"},  {"delete", "rm"}, {"del", "rm"},        {"list", "ls"},         {"get", "show"},
-      {"create", "add"}, {"new", "add"},   {"describe", "show"}, {"connection", "conn"}, {"connections", "conn"}};
-  for (const auto& [other, ours] : words) {
-    if (typed == other) return ours;
-  }
-  return {};
+      {"remove", "rm"},     {"delete", "rm"},      {"del", "rm"},          {"list", "ls"},
+      {"get", "show"},      {"create", "add"},     {"new", "add"},         {"incr", "add"},
+      {"describe", "show"}, {"lock", "run"},       {"connection", "conn"}, {"connections", "conn"},
+      {"rm", "release"},    {"remove", "release"}, {"unlock", "release"},  {"free", "release"},
+      {"push", "send"},     {"pop", "receive"}};
+  return std::ranges::find(words, std::pair(typed, ours)) != std::end(words);
 }
 
 // " (did you mean 'worker'?)", where one of the names is near.
@@ -166,12 +169,10 @@ std::string suggestion(const CLI::App& app, std::string_view typed) {
       if (option->nonpositional()) names.push_back(option->get_name());
     }
   }
-  std::string best(known_as(typed));
-  if (std::find(names.begin(), names.end(), best) != names.end()) return " (did you mean '" + best + "'?)";
-  best.clear();
-  std::size_t distance = 3;
+  std::string best;
+  std::size_t distance = std::min<std::size_t>(3, typed.size());  // of two letters one is right, at least
   for (const std::string& name : names) {
-    const std::size_t found = edit_distance(typed, name);
+    const std::size_t found = is_known_as(typed, name) ? 0 : edit_distance(typed, name);
     if (found < distance) {
       distance = found;
       best = name;
@@ -205,6 +206,15 @@ std::string unexpected(const CLI::App& app, const CLI::App& root) {
   return kind + first + "'" + hint;
 }
 
+/// Told before anything else: what it was meant to say may be what is missing.
+bool has_unknown_option(const CLI::App& app) {
+  const auto is_option = [](const std::string& word) { return word.starts_with('-') && word != "-" && word != "--"; };
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    if (std::ranges::any_of(at->remaining(false), is_option)) return true;
+  }
+  return false;
+}
+
 /// Of two arguments that are required, the one that is there was taken for the first.
 std::string taken_for(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
@@ -226,7 +236,9 @@ std::string mismatch(std::string_view what) {
 // CLI11's errors in our words: what is wrong, without its classes.
 std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI::App& root) {
   const std::string what = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected(app, root);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || has_unknown_option(app)) {
+    return unexpected(app, root);
+  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return mismatch(what);
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
     constexpr std::string_view converting = "Could not convert: ";  // switches only: everything else is read by us

@@ -25,10 +25,10 @@ struct QueueSettings {
   ModeSettings mode;
   std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter, to;
   Duration delay{};
-  Duration visibility = std::chrono::seconds(30);
-  Duration skew = std::chrono::seconds(1);
+  Duration visibility = ReceiveOptions().visibility;
+  Duration skew = ReceiveOptions().skew;
   Duration wait{};
-  std::int64_t max = 10, redrive_max = 100, poison_after = 5, count = 0;
+  std::int64_t max = static_cast<std::int64_t>(ReceiveOptions().max), redrive_max = 100, poison_after = 5, count = 0;
   bool skip = false;
 };
 using SettingsPtr = std::shared_ptr<QueueSettings>;
@@ -79,6 +79,9 @@ Result<int> send(const QueueSettings& settings) {
   const auto available = is_available(settings.mode);
   if (!available) return tl::unexpected<Error>(available.error());
   if (const auto fine = check_names(settings.queue, settings.group); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  if (const auto fine = check_within("--delay", settings.delay, coord::delayed); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
   SendOptions options;
@@ -140,7 +143,9 @@ Result<int> tell_batch(const QueueSettings& settings, const Batch& batch, Durati
 
 Result<int> receive(const QueueSettings& settings) {
   if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
-  if (const auto fine = check_visibility(settings.visibility); !fine) return tl::unexpected<Error>(fine.error());
+  if (const auto fine = check_within("--visibility", settings.visibility, coord::visible); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   const auto poison = poison_from(settings);
   if (!poison) return tl::unexpected<Error>(poison.error());
   ReceiveOptions options;
@@ -180,10 +185,15 @@ Result<int> ack(const QueueSettings& settings) {
   return settle(settings, {.kind = Settlement::Kind::ack, .count = settings.count});
 }
 Result<int> nack(const QueueSettings& settings) {
+  if (const auto fine = check_within("--delay", settings.delay, coord::delayed); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   return settle(settings, {.kind = Settlement::Kind::nack, .delay = settings.delay});
 }
 Result<int> extend(const QueueSettings& settings) {
-  if (const auto fine = check_visibility(settings.visibility); !fine) return tl::unexpected<Error>(fine.error());
+  if (const auto fine = check_within("--visibility", settings.visibility, coord::visible); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   return settle(settings, {.kind = Settlement::Kind::extend, .visibility = settings.visibility});
 }
 Result<int> park(const QueueSettings& settings) {

@@ -67,6 +67,7 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
 }
 
 Result<int> run(const RunSettings& settings) {
+  if (const auto fine = check_command(settings.command); !fine) return tl::unexpected<Error>(fine.error());
   const auto options = task_options(settings.right);
   if (!options) return tl::unexpected<Error>(options.error());
   const auto on_lost = on_lost_from(settings.right.on_lost);

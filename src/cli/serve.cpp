@@ -96,6 +96,10 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
     return fail(Code::usage,
                 "--journal: an environment of Lambda goes with all that it has accepted: without a journal");
   }
+  if (settings.store_patience <= Duration::zero()) {
+    return fail(Code::usage, "--store-patience: in no time no store can be asked");
+  }
+  if (settings.max_body == 0) return fail(Code::usage, "--max-body: nearly every request has one");
   const auto address = runtime::parse_listen_address(settings.listen);
   if (!address) return fail(Code::usage, "--listen: " + address.error().detail);
   auto token = token_from(settings, *address);

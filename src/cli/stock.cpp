@@ -19,8 +19,8 @@ struct StockSettings {
   CallSettings call;
   std::string id, sku, count, op, mode = "consistent";
   std::vector<std::string> items;
-  Duration ttl = std::chrono::minutes(15);
-  Duration remember = std::chrono::hours(24 * 7);
+  Duration ttl = ReserveOptions().ttl;
+  Duration remember = ReserveOptions().remember;
   Duration skew = std::chrono::seconds(1);
 };
 using SettingsPtr = std::shared_ptr<StockSettings>;
@@ -94,6 +94,10 @@ Result<int> reserve(const StockSettings& settings) {
   }
   if (settings.mode != "consistent") {
     return fail(Code::usage, "--mode: '" + settings.mode + "' is not consistent, the only one that there is here");
+  }
+  for (const auto& fine : {check_within("--ttl", settings.ttl, coord::reserved),
+                           check_within("--remember", settings.remember, coord::remembered)}) {
+    if (!fine) return tl::unexpected<Error>(fine.error());
   }
   return coordinate(
       settings,

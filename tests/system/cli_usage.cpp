@@ -119,6 +119,8 @@ TEST(CliUsage, what_makes_no_sense_is_told_in_one_line_with_code_2) {
       {{"conn", "add", "a", "--url", "ws://h/", "--seq-pointer", "seq"}, "seq.pointer"},
       {{"conn", "add", "a", "--url", "ws://h/", "--resume-message", "{nonsense}"}, "unknown placeholder {nonsense}"},
       {{"conn", "rm"}, "NAME is required"},
+      {{"serve", "--max-body", "0B"}, "--max-body: "},
+      {{"serve", "--store-patience", "0s"}, "--store-patience: "},
   };
   for (const auto& [arguments, part] : cases) {
     SCOPED_TRACE(testing::PrintToString(arguments));

@@ -1,0 +1,30 @@
+#pragma once
+#include <chrono>
+
+#include "holdfast/types.hpp"
+
+// What may be asked of the coordinators, on the command line and over HTTP alike. What differs there on purpose (how
+// long a server waits for a caller, or renews for one) is said there.
+namespace holdfast::coord {
+
+/// Both ends included.
+struct Span {
+  Duration least{};
+  Duration most{};
+};
+
+/// What is remembered: results, operations, reservations that have ended. Less than a second would forget between two
+/// tries; a year, and a day to spare.
+inline constexpr Span remembered{std::chrono::seconds(1), std::chrono::days(366)};
+/// Of a reservation that nobody has confirmed.
+inline constexpr Span reserved{std::chrono::milliseconds(100), std::chrono::days(366)};
+/// Of a message: not much longer than it would be kept.
+inline constexpr Span delayed{Duration::zero(), std::chrono::days(15)};
+/// Of a group that is leased: in less nothing can be done, and it would count as a receive.
+inline constexpr Span visible{std::chrono::milliseconds(100), std::chrono::days(1)};
+
+[[nodiscard]] constexpr bool is_within(Duration value, const Span& span) {
+  return value >= span.least && value <= span.most;
+}
+
+}  // namespace holdfast::coord
