@@ -25,11 +25,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t shown_most = 4096;
 
 struct LambdaSettings {
-  RightSettings right;
-  std::string key, key_prefix, fingerprint, abandoned = "rerun", reconcile;
-  std::vector<std::string> command;
-  Duration retention = std::chrono::hours(24);
-  bool record_failures = false;
+  OnceSettings once;
+  std::string key, key_prefix, fingerprint;
 };
 
 serve::LambdaError trouble(std::string type, std::string message) {
@@ -222,24 +219,15 @@ Result<OnceJob> prepare(LambdaSettings& settings) {
        {std::pair("--key", &settings.key), {"--fingerprint", &settings.fingerprint}}) {
     if (const auto checked = check_pointer(option, *pointer); !checked) return tl::unexpected<Error>(checked.error());
   }
-  const auto options = task_options(settings.right);
-  if (!options) return tl::unexpected<Error>(options.error());
-  const auto on_lost = on_lost_from(settings.right.on_lost);
-  if (!on_lost) return tl::unexpected<Error>(on_lost.error());
-  const auto abandoned = abandoned_from(settings.abandoned, settings.reconcile);
-  if (!abandoned) return tl::unexpected<Error>(abandoned.error());
-  if (const auto found = runtime::find_program(settings.command.front()); !found) {
+  auto job = once_job(settings.once);
+  if (!job) return job;
+  if (const auto found = runtime::find_program(settings.once.command.front()); !found) {
     return tl::unexpected<Error>(found.error());
   }
   if (settings.key_prefix.empty()) {
     const auto function = runtime::environment("AWS_LAMBDA_FUNCTION_NAME");
     if (function) settings.key_prefix = *function + '/';
   }
-  OnceJob job{.options = *options, .on_lost = *on_lost, .retention = settings.retention};
-  job.reconcile = settings.reconcile;
-  job.records_failures = settings.record_failures;
-  job.command.arguments = settings.command;
-  job.what.abandoned = *abandoned;
   return job;
 }
 
@@ -248,9 +236,9 @@ Result<void> run_lambda(LambdaSettings& settings) {
   if (!address) return tl::unexpected<Error>(address.error());
   runtime::ignore_broken_pipes();
   auto job = prepare(settings);
-  auto here =
-      job ? Coordination::open(settings.right.store, settings.right.store_patience, StoreSession::Create::if_embedded)
-          : tl::unexpected<Error>(job.error());
+  auto here = job ? Coordination::open(settings.once.right.store, settings.once.right.store_patience,
+                                       StoreSession::Create::if_embedded)
+                  : tl::unexpected<Error>(job.error());
   if (!here) {
     // Who told Lambda why has the function fail with that, and not with an exit code.
     const auto error = trouble(here.error().code == Code::usage ? "Usage" : "Init", here.error().detail);
@@ -273,7 +261,7 @@ void add_lambda(Setup setup) {
        .example = "lambda --key /detail/id --fingerprint /detail --abandoned hold -- ./handler.sh",
        .exit_codes = "it could not start, or Lambda's API is gone; told to end by a signal it ends with 0"},
       [settings] { return run_lambda(*settings); });
-  add_command_argument(app, settings->command);
+  add_command_argument(app, settings->once.command);
   add_text(
       app, "--key", "POINTER", settings->key,
       "a JSON pointer into the event: what is there is to be handled once; without it the id of the request, which "
@@ -282,14 +270,8 @@ void add_lambda(Setup setup) {
            "in front of the key; without it the function's name and a slash");
   add_text(app, "--fingerprint", "POINTER", settings->fingerprint,
            "a JSON pointer into the event: the same key with something else there is refused");
-  add_text(app, "--abandoned", "POLICY", settings->abandoned,
-           "what to do where somebody began and left no result: rerun it, hold until a person decides, or reconcile");
-  add_text(app, "--reconcile", "FILE", settings->reconcile,
-           "for --abandoned reconcile: a command that says what became of it, as that of 'holdfast once'");
-  add_duration(app, "--retention", settings->retention, "how long the result is kept, at least");
-  add_switch(app, "--record-failures", settings->record_failures,
-             "an exit code other than 0 is a result too; otherwise the event is handled again when it comes again");
-  add_right(app, settings->right, "whoever is handling the same event, to be given that result");
+  add_once_options(app, settings->once, "whoever is handling the same event",
+                   "the event is handled again when it comes again");
 }
 
 }  // namespace holdfast::cli

@@ -13,12 +13,9 @@ namespace holdfast::cli {
 
 namespace {
 
-struct OnceSettings {
-  RightSettings right;
-  std::string key, input, abandoned = "rerun", reconcile;
-  std::vector<std::string> command;
-  Duration retention = std::chrono::hours(24);
-  bool record_failures = false;
+struct KeySettings {
+  OnceSettings once;
+  std::string key, input;
 };
 
 constexpr std::string_view exit_codes =
@@ -69,33 +66,24 @@ Result<int> tell_end(const OnceEnd& end) {
   return end.exit_code;
 }
 
-Result<int> once(const OnceSettings& settings) {
-  const auto options = task_options(settings.right);
-  if (!options) return tl::unexpected<Error>(options.error());
-  const auto on_lost = on_lost_from(settings.right.on_lost);
-  if (!on_lost) return tl::unexpected<Error>(on_lost.error());
-  const auto abandoned = abandoned_from(settings.abandoned, settings.reconcile);
-  if (!abandoned) return tl::unexpected<Error>(abandoned.error());
-  OnceJob job{.options = *options, .on_lost = *on_lost, .retention = settings.retention};
-  job.records_failures = settings.record_failures;
-  job.command.arguments = settings.command;
-  job.command.inherit_input = true;
-  job.reconcile = settings.reconcile;
-  job.what.key = settings.key;
-  job.what.abandoned = *abandoned;
+Result<int> once(const KeySettings& settings) {
+  auto job = once_job(settings.once);
+  if (!job) return tl::unexpected<Error>(job.error());
+  job->command.inherit_input = true;
+  job->what.key = settings.key;
   if (!settings.input.empty()) {
     const auto input = content_of(settings.input);
     if (!input) return tl::unexpected<Error>(input.error());
-    job.what.fingerprint = coord::fingerprint_of(*input);
+    job->what.fingerprint = coord::fingerprint_of(*input);
   }
-  return coordinate(settings.right.store, settings.right.store_patience,
-                    [&](Coordination& here) { return tell_end(run_once(here, job)); });
+  return coordinate(settings.once.right.store, settings.once.right.store_patience,
+                    [&](Coordination& here) { return tell_end(run_once(here, *job)); });
 }
 
 }  // namespace
 
 void add_once(Setup setup) {
-  const auto settings = std::make_shared<OnceSettings>();
+  const auto settings = std::make_shared<KeySettings>();
   CLI::App& app = add_command(
       setup,
       {.name = "once",
@@ -105,20 +93,11 @@ void add_once(Setup setup) {
        .exit_codes = std::string(exit_codes)},
       static_cast<int>(CoordExit::usage), [settings] { return once(*settings); });
   add_name(app, "KEY", settings->key, "what is to happen once");
-  add_command_argument(app, settings->command);
+  add_command_argument(app, settings->once.command);
   add_text(
       app, "--input", "FILE", settings->input,
       "what the command is about: the same key with another input is refused; JSON counts as equal however written");
-  add_text(app, "--abandoned", "POLICY", settings->abandoned,
-           "what to do where somebody began and left no result: rerun it, hold until a person decides, or reconcile");
-  add_text(
-      app, "--reconcile", "FILE", settings->reconcile,
-      "for --abandoned reconcile: a command, run with CMD and its arguments for arguments, that says by its exit "
-      "code what became of it: 0 it was done, and this is what it printed; 10 run it; other: hold");
-  add_duration(app, "--retention", settings->retention, "how long the result is kept, at least");
-  add_switch(app, "--record-failures", settings->record_failures,
-             "an exit code other than 0 is a result too; otherwise the next caller runs it again");
-  add_right(app, settings->right, "whoever is running it, to be given that result");
+  add_once_options(app, settings->once, "whoever is running it", "the next caller runs it again");
 }
 
 }  // namespace holdfast::cli

@@ -4,7 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "cli/command_line.hpp"
 #include "cli/once_record.hpp"
+#include "cli/options.hpp"
+#include "core/coord/limits.hpp"
 
 namespace holdfast::cli {
 
@@ -238,8 +241,7 @@ OnceEnd Running::record(const OnceRecord& record) {
   return {.exit_code = record.exit_code, .output = record.output};
 }
 
-}  // namespace
-
+/// --abandoned and --reconcile
 Result<OnceOptions::Abandoned> abandoned_from(const std::string& policy, const std::string& reconcile) {
   const bool reconciles = policy == "reconcile";
   if (reconciles == reconcile.empty()) {
@@ -249,6 +251,42 @@ Result<OnceOptions::Abandoned> abandoned_from(const std::string& policy, const s
   if (policy == "rerun") return OnceOptions::Abandoned::rerun;
   if (policy == "hold") return OnceOptions::Abandoned::hold;
   return fail(Code::usage, "--abandoned: '" + policy + "' is none of rerun, hold, reconcile");
+}
+
+}  // namespace
+
+void add_once_options(CLI::App& app, OnceSettings& settings, const std::string& whoever, const std::string& again) {
+  add_text(app, "--abandoned", "POLICY", settings.abandoned,
+           "what to do where somebody began and left no result: rerun it, hold until a person decides, or reconcile");
+  add_text(
+      app, "--reconcile", "FILE", settings.reconcile,
+      "for --abandoned reconcile: a command, run with CMD and its arguments for arguments, that says by its exit "
+      "code what became of it: 0 it was done, and this is what it printed; 10 run it; other: hold");
+  add_duration(app, "--retention", settings.retention, "how long the result is kept, at least");
+  add_switch(app, "--record-failures", settings.record_failures,
+             "an exit code other than 0 is a result too; otherwise " + again);
+  add_right(app, settings.right, whoever + ", to be given that result");
+}
+
+Result<OnceJob> once_job(const OnceSettings& settings) {
+  if (const auto fine = check_command(settings.command); !fine) return tl::unexpected<Error>(fine.error());
+  const auto options = task_options(settings.right);
+  if (!options) return tl::unexpected<Error>(options.error());
+  const auto on_lost = on_lost_from(settings.right.on_lost);
+  if (!on_lost) return tl::unexpected<Error>(on_lost.error());
+  const auto abandoned = abandoned_from(settings.abandoned, settings.reconcile);
+  if (!abandoned) return tl::unexpected<Error>(abandoned.error());
+  const auto retained = check_within("--retention", settings.retention, coord::remembered);
+  if (!retained) return tl::unexpected<Error>(retained.error());
+  // Now, and not on the day when it is needed.
+  const auto asks = settings.reconcile.empty() ? Result<void>() : runtime::find_program(settings.reconcile);
+  if (!asks) return fail(asks.error().code, "--reconcile: " + asks.error().detail);
+  OnceJob job{.options = *options, .on_lost = *on_lost, .retention = settings.retention};
+  job.records_failures = settings.record_failures;
+  job.command.arguments = settings.command;
+  job.reconcile = settings.reconcile;
+  job.what.abandoned = *abandoned;
+  return job;
 }
 
 OnceEnd run_once(Coordination& here, const OnceJob& job) {

@@ -25,8 +25,19 @@ struct OnceJob {
   std::optional<Instant> give_up_at = {};
 };
 
-/// --abandoned and --reconcile
-[[nodiscard]] Result<OnceOptions::Abandoned> abandoned_from(const std::string& policy, const std::string& reconcile);
+/// What is asked of one, whether a key names it or an event of Lambda's.
+struct OnceSettings {
+  RightSettings right;
+  std::string abandoned = "rerun", reconcile;
+  std::vector<std::string> command;
+  Duration retention = OnceJob().retention;
+  bool record_failures = false;
+};
+/// The command, and the options that say how it runs. `whoever` is waited for; `again`: what happens after an exit
+/// code that is no result.
+void add_once_options(CLI::App& app, OnceSettings& settings, const std::string& whoever, const std::string& again);
+/// What is missing is what names it, and its input. Or what is wrong.
+[[nodiscard]] Result<OnceJob> once_job(const OnceSettings& settings);
 
 /// What came of it.
 struct OnceEnd {

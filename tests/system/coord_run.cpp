@@ -207,6 +207,34 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"run", "t", "--store", "sqlite:/nowhere/x.db", "--", "true"}), 69, "/nowhere");
   expect_one_line(program.run({"task", "ls", "--store", "sqlite:/nowhere/x.db"}), 69, "/nowhere");
   expect_one_line(program.run({"task", "show", "t", "--colour"}), 64, "--colour");
+  expect_one_line(program.run({"run", "-t", "true"}), 64, "unknown option '-t'");
+  expect_one_line(program.run({"run", "t", ""}), 64, "CMD: its first word, the program, is empty");
+  expect_one_line(program.run({"run", "\xff", "true"}), 64, "TASK: it is no UTF-8");
+  expect_one_line(program.run({"run", "t", "--skew", "0s", "true"}), 64, "holdfast: --skew is 0 s");
+  expect_one_line(program.run({"run", "t", "--store-patience", "0s", "true"}), 64, "--store-patience");
+  expect_one_line(program.run({"once", "\xff", "true"}), 64, "KEY: it is no UTF-8");
+  expect_one_line(program.run({"once", "k", ""}), 64, "CMD");
+  expect_one_line(program.run({"once", "k", "--retention", "0s", "true"}), 64,
+                  "--retention is from 1s to 366d, not 0s");
+  expect_one_line(program.run({"once", "k", "--abandoned", "reconcile", "--reconcile", "./nowhere", "true"}), 1,
+                  "--reconcile: cannot start ./nowhere");
+  expect_one_line(program.run({"decide", "k", ""}), 64, "VALUE: it is empty");
+  expect_one_line(program.run({"decide", "k", "v", "--mode", "available", "--max-age", "0s"}), 64, "--max-age");
+  expect_one_line(program.run({"counter", "add", "k", "1", "--remember", "0s"}), 64, "--remember is from 1s");
+  expect_one_line(program.run({"counter", "add", "k", "+-1"}), 64, "DELTA");
+  expect_one_line(program.run({"stock", "reserve", "r", "s=1", "--ttl", "0s"}), 64, "--ttl is from 100ms to 366d");
+  expect_one_line(program.run({"queue", "send", "q", "g", "b", "--delay", "16d"}), 64, "--delay is from 0s to 15d");
+  expect_one_line(program.run({"queue", "receive", "q", "--visibility", "25h"}), 64, "--visibility is from 100ms");
+  EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db"))) << "nothing is made before all makes sense";
+  EXPECT_EQ(program.run({"counter", "add", "k", "+2"}).out, "2\n");
+}
+
+TEST_F(CoordRun, words_that_others_have_for_it_lead_to_ours_and_nothing_else_does) {
+  expect_one_line(program.run({"task", "rm", "t"}), 64, "unknown command 'rm' (did you mean 'release'?)");
+  expect_one_line(program.run({"task", "list"}), 64, "unknown command 'list' (did you mean 'ls'?)");
+  expect_one_line(program.run({"queue", "pop"}), 64, "(did you mean 'receive'?)");
+  expect_one_line(program.run({"counter", "sub", "k", "1"}), 64, "unknown command 'sub': see 'holdfast counter");
+  expect_one_line(program.run({"lock", "t", "true"}), 2, "unknown command 'lock' (did you mean 'run'?)");
 }
 
 TEST_F(CoordRun, a_command_that_is_not_there_is_told_and_the_task_is_free_again) {
