@@ -12,19 +12,6 @@ namespace {
 
 constexpr std::size_t page_rows = 500;
 
-/// What every look does before its next read: whether there is time for it, or a pause to keep. `fail` is told that
-/// there is none.
-template <class Fail>
-std::optional<Ask> pause_or(const Tries& tries, Now now, bool& pausing, Fail fail) {
-  if (now.instant >= tries.deadline()) {
-    fail(tries.failure());
-  } else if (now.instant < tries.not_before()) {
-    pausing = true;
-    return Pause{std::min(tries.not_before(), tries.deadline())};
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 // ---- PeekGroup ----
@@ -36,9 +23,13 @@ PeekGroup::PeekGroup(std::string queue, std::string group, std::size_t most, Ins
 
 std::optional<Ask> PeekGroup::next(Now now) {
   if (result_) return std::nullopt;
-  if (auto pause = pause_or(tries_, now, pausing_, [this](Failure why) { result_ = tl::unexpected(std::move(why)); });
-      pause || result_) {
-    return pause;
+  if (tries_.is_over(now)) {
+    result_ = tl::unexpected(tries_.failure());
+    return std::nullopt;
+  }
+  if (const auto pause = tries_.pause(now)) {
+    pausing_ = true;
+    return *pause;
   }
   if (!view_) return ReadRow{group_key(queue_, group_)};
   ReadRows messages;
@@ -95,9 +86,13 @@ std::optional<Ask> ListGroups::next(Now now) {
     result_ = std::move(list_);
     return std::nullopt;
   }
-  if (auto pause = pause_or(tries_, now, pausing_, [this](Failure why) { result_ = tl::unexpected(std::move(why)); });
-      pause || result_) {
-    return pause;
+  if (tries_.is_over(now)) {
+    result_ = tl::unexpected(tries_.failure());
+    return std::nullopt;
+  }
+  if (const auto pause = tries_.pause(now)) {
+    pausing_ = true;
+    return *pause;
   }
   QueryDue query;
   query.state = states_.back();

@@ -39,7 +39,7 @@ void Receive::end(Ended<std::optional<Batch>> result) {
 
 std::optional<Ask> Receive::next(Now now) {
   if (result_) return std::nullopt;
-  if (now.instant >= deadline()) {
+  if (tries_.is_over(now)) {
     end(tl::unexpected(tries_.failure()));
     return std::nullopt;
   }
@@ -47,9 +47,10 @@ std::optional<Ask> Receive::next(Now now) {
     end(std::optional<Batch>());
     return std::nullopt;
   }
-  if (const Instant until = std::max(tries_.not_before(), rest_until_.value_or(Instant{})); now.instant < until) {
+  if (auto pause = tries_.pause(now, rest_until_.value_or(Instant{}))) {
     pausing_ = true;
-    return Pause{std::min(until, deadline()), rest_until_.has_value()};
+    pause->until_changed = rest_until_.has_value();
+    return *pause;
   }
   rest_until_.reset();
   switch (step_) {

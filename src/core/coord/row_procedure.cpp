@@ -30,14 +30,14 @@ std::optional<Ask> RowWork::next(Now now) {
   }
   // What was applied is told, however late.
   if (!applied_) {
-    if (now.instant >= deadline()) {
+    if (tries_.is_over(now)) {
       over_ = true;
       fail(tries_.failure());
       return std::nullopt;
     }
-    if (now.instant < tries_.not_before()) {
+    if (const auto pause = tries_.pause(now)) {
       waiting_ = Waiting::pausing;
-      return Pause{std::min(tries_.not_before(), deadline())};
+      return *pause;
     }
   }
   if (!seen_) return read();

@@ -323,13 +323,13 @@ std::optional<Ask> ReturnExpired::next(Now now) {
     result_ = returned_;
     return std::nullopt;
   }
-  if (now.instant >= deadline()) {
+  if (tries_.is_over(now)) {
     result_ = tl::unexpected(tries_.failure());
     return std::nullopt;
   }
-  if (now.instant < tries_.not_before()) {
+  if (const auto pause = tries_.pause(now)) {
     pausing_ = true;
-    return Pause{std::min(tries_.not_before(), deadline())};
+    return *pause;
   }
   QueryDue query;
   query.state = coord::reserved_state;

@@ -15,19 +15,25 @@ constexpr Duration shortest_bound = std::chrono::milliseconds(1);
 
 void Tries::failed(Error error, Now now) {
   last_ = std::move(error);
-  pause(now);
+  put_off(now);
   ++failures_;
 }
 
 void Tries::lost_race(Now now) {
-  if (failures_ > 0) pause(now);
+  if (failures_ > 0) put_off(now);
   ++failures_;
 }
 
-void Tries::pause(Now now) {
+void Tries::put_off(Now now) {
   const unsigned doublings = std::min(failures_, 7U);
   const Duration bound = std::min({first_pause * (1 << doublings), longest_pause, (deadline_ - now.instant) / 2});
   not_before_ = now.instant + random_.between(Duration::zero(), std::max(bound, shortest_bound));
+}
+
+std::optional<Pause> Tries::pause(Now now, Instant not_before) const {
+  const Instant until = std::max(not_before_, not_before);
+  if (now.instant >= until) return std::nullopt;
+  return Pause{std::min(until, deadline_)};
 }
 
 Failure Tries::failure() const {

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "core/coord/procedure.hpp"
 #include "holdfast/random.hpp"
 
@@ -18,8 +20,11 @@ class Tries {
   /// A write came out unknown (S5).
   void leave_in_doubt() { in_doubt_ = true; }
 
-  [[nodiscard]] Instant not_before() const { return not_before_; }
   [[nodiscard]] Instant deadline() const { return deadline_; }
+  /// There is no time left to ask once more.
+  [[nodiscard]] bool is_over(Now now) const { return now.instant >= deadline_; }
+  /// What has to be kept before the next request, until `not_before` at least; nothing: it may go.
+  [[nodiscard]] std::optional<Pause> pause(Now now, Instant not_before = {}) const;
   /// How many came to nothing, in a row.
   [[nodiscard]] unsigned failures() const { return failures_; }
   [[nodiscard]] bool in_doubt() const { return in_doubt_; }
@@ -27,7 +32,7 @@ class Tries {
   [[nodiscard]] Failure failure() const;
 
  private:
-  void pause(Now now);
+  void put_off(Now now);
 
   const Instant deadline_;
   Random& random_;
