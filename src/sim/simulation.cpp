@@ -14,7 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t steps_between_looks = 4096;
-constexpr std::size_t trace_keep = 200'000;
 /// A stream's usual lateness of 0.9 s, a poke, a look, a claim, each with its jitter and on a slow network, and a
 /// clock that is a little slow; where looks alone find a row it takes half a lease and more.
 constexpr Duration reaction_most = 4s;
@@ -22,7 +21,7 @@ constexpr Duration reaction_most = 4s;
 class Simulation {
  public:
   Simulation(const Plan& plan, std::size_t tail_most, bool judge_history)
-      : world_(plan, tail_most == 0 ? 0 : trace_keep),
+      : world_(plan, /*keeps_trace=*/tail_most > 0),
         rules_(world_),
         table_(std::make_shared<SimTable>()),
         upstreams_(make_upstreams()),
@@ -39,7 +38,7 @@ class Simulation {
       if (stream_ && reply.ok()) stream_->wrote(*reply.value);
       if (recorder_) record(update, reply, origin);
     });
-    if (plan.on(Fault::stale_index)) table_->let_index_lag([this] { return index_lag(); });
+    if (plan.on(Fault::stale_index)) table_->let_index_lag([this] { return world_.index_lag(index_random_); });
   }
 
   Result run() {
@@ -62,10 +61,6 @@ class Simulation {
   void record(const Update& update, const RowReply& reply, const Origin& origin) {
     if (origin.process < 0) recorder_->carried_out("people", update, reply, world_.now());
     if (origin.again) recorder_->copied(rules_.process(origin.process).owner, update, origin.sent_truth);
-  }
-  Duration index_lag() {
-    if (!world_.strikes(Fault::stale_index, index_random_)) return index_random_.between(0ms, 20ms);
-    return index_random_.between(0ms, world_.plan.terms.lease * 3);
   }
 
   /// False where a rule was broken.
@@ -208,20 +203,8 @@ class Simulation {
   }
 
   Result result() {
-    Result result;
-    result.violation = rules_.violation();
-    result.hash = world_.trace.hash();
-    result.events = world_.trace.count();
-    result.steps = world_.timeline.steps();
-    result.virtual_time = world_.now() - Timeline::start;
-    result.well_after = well_after_;
-    result.injected = world_.injected;
+    Result result = result_of(world_, rules_.violation(), well_after_, tail_most_);
     if (recorder_) result.recorded = recorder_->history().size();
-    if (result.violation && tail_most_ > 0) {
-      for (const Happening& one : world_.trace.last(result.violation->connection, tail_most_)) {
-        result.tail.push_back(describe(one));
-      }
-    }
     nemesis_.end();
     result.marks = world_.marks;
     return result;

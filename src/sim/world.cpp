@@ -15,6 +15,11 @@ NodeClock draw_clock(const World& world, Random& random) {
   return {wrong ? rate : 1, world.now(), Instant{} + random.between(1s, 1000h)};
 }
 
+Duration World::index_lag(Random& random) {
+  if (!strikes(Fault::stale_index, random)) return random.between(0ms, 20ms);
+  return random.between(0ms, plan.terms.lease * 3);
+}
+
 std::string connection_name(std::int32_t connection) {
   if (const std::string subject = coordinated::name_of_subject(connection); !subject.empty()) return subject;
   return "c" + std::to_string(connection);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,8 +16,11 @@ namespace holdfast::sim {
 
 /// What all parts of one run share: time, the plan, what was injected, what was seen.
 struct World {
-  World(const Plan& plan_, std::size_t trace_keep)
-      : plan(plan_), trace(trace_keep), loop(timeline, truth, seed_of(plan_.seed, "world")) {}
+  static constexpr std::size_t trace_most = 200'000;
+
+  /// `keeps_trace`: what happened last is kept, to be told of.
+  World(const Plan& plan_, bool keeps_trace)
+      : plan(plan_), trace(keeps_trace ? trace_most : 0), loop(timeline, truth, seed_of(plan_.seed, "world")) {}
 
   const Plan plan;
   Timeline timeline;
@@ -38,6 +42,8 @@ struct World {
     inject(fault);
     return true;
   }
+  /// How late an index shows one change, where it may.
+  [[nodiscard]] Duration index_lag(Random& random);
   void inject(Fault fault) { ++injected[fault]; }
   void note(Happening::Kind kind, std::int16_t process, std::int32_t connection, std::int64_t a = 0,
             std::int64_t b = 0, std::int64_t c = 0) {

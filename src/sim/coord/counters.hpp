@@ -17,10 +17,9 @@ namespace holdfast::sim::coordinated {
 /// Counters: the sum of all operations that happened, each once, never below its floor.
 class Counters final : public Scene {
  public:
-  Counters(Stage& stage, std::size_t count) : stage_(stage), count_(count) {}
+  Counters(Stage& stage, std::size_t count) : Scene(stage), count_(count) {}
   void act(Node& node) override;
   void wrote(const Write& write) override;
-  void gone(const Node& /*node*/) override {}
   void judge() override;
 
   /// Whether the operation of this row was carried out.
@@ -43,7 +42,6 @@ class Counters final : public Scene {
   [[nodiscard]] bool happened_by(const Call& call) const;
   void repeated_by_the_network(const Row& operation, std::int32_t about);
 
-  Stage& stage_;
   const std::size_t count_;
   std::vector<Operation> operations_;
   std::set<std::pair<std::int16_t, std::string>> under_way_;                    // which process is at which

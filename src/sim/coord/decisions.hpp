@@ -13,10 +13,9 @@ namespace holdfast::sim::coordinated {
 /// The first proposal wins, for ever, and everybody is told the same.
 class Decisions final : public Scene {
  public:
-  Decisions(Stage& stage, std::size_t count) : stage_(stage), count_(count) {}
+  Decisions(Stage& stage, std::size_t count) : Scene(stage), count_(count) {}
   void act(Node& node) override;
   void wrote(const Write& write) override;
-  void gone(const Node& /*node*/) override {}
   void judge() override;
 
   /// What is decided under a key; null: nothing.
@@ -26,7 +25,6 @@ class Decisions final : public Scene {
   struct Call;
   void told(const Call& call, const Ended<Decided>& ended);
 
-  Stage& stage_;
   const std::size_t count_;
   std::size_t calls_ = 0;
   std::set<std::string> impossible_;  // proposals of which was told that surely nothing happened

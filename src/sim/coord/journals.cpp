@@ -35,7 +35,7 @@ struct Journals::Desk {
 };
 
 Journals::Journals(Stage& stage, Others others, std::size_t machines)
-    : stage_(stage), others_(others), quotas_(machines), settled_(machines) {}
+    : Scene(stage), others_(others), quotas_(machines), settled_(machines) {}
 
 Journals::~Journals() {
   std::error_code error;

@@ -31,12 +31,8 @@ class Journals final : public Scene {
   };
   Journals(Stage& stage, Others others, std::size_t machines);
   ~Journals() override;
-  Journals(const Journals&) = delete;
-  Journals& operator=(const Journals&) = delete;
 
   void act(Node& node) override;
-  void wrote(const Write& /*write*/) override {}
-  void gone(const Node& /*node*/) override {}
   [[nodiscard]] std::string left() override;
   void judge() override;
 
@@ -66,7 +62,6 @@ class Journals final : public Scene {
   void judge(const Intent& intent);
   [[nodiscard]] std::string path_of(std::size_t machine) const;
 
-  Stage& stage_;
   const Others others_;
   std::string folder_;
   std::map<std::string, Ticket> tickets_;

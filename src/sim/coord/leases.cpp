@@ -106,4 +106,13 @@ void Leases::claimed(std::int32_t subject, const Row* before, const Row& after, 
   }
 }
 
+coord::TaskOptions LeasedScene::draw_task(Random& random) const {
+  const Duration lease = stage_.terms().lease;
+  coord::TaskOptions options;
+  options.terms = stage_.terms();
+  options.wait = random.below(3) == 0 ? Duration::zero() : random.between(lease / 10, 2 * lease);
+  options.patience = random.between(lease / 4, 2 * lease);
+  return options;
+}
+
 }  // namespace holdfast::sim::coordinated

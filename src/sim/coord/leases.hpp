@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/coord/node.hpp"
+#include "sim/coord/scene.hpp"
 #include "sim/coord/stage.hpp"
 
 namespace holdfast::sim::coordinated {
@@ -36,6 +37,20 @@ class Leases {
 
   Stage& stage_;
   std::map<std::int32_t, std::vector<Belief>> beliefs_;
+};
+
+/// A primitive whose rows are leased.
+class LeasedScene : public Scene {
+ public:
+  explicit LeasedScene(Stage& stage) : Scene(stage), leases_(stage) {}
+  void gone(const Node& node) final { leases_.gone(node); }
+  void look() final { leases_.look(); }
+
+ protected:
+  /// How long somebody waits for a task, and for the store.
+  [[nodiscard]] coord::TaskOptions draw_task(Random& random) const;
+
+  Leases leases_;
 };
 
 }  // namespace holdfast::sim::coordinated

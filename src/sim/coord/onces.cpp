@@ -31,7 +31,7 @@ struct Onces::Call {
   bool ended = false;
 };
 
-Onces::Onces(Stage& stage, std::size_t count) : stage_(stage), leases_(stage), count_(count), keys_(count) {
+Onces::Onces(Stage& stage, std::size_t count) : LeasedScene(stage), count_(count), keys_(count) {
   for (std::size_t i = 0; i < count_; ++i) hot_.push_back(i);
 }
 
@@ -58,15 +58,11 @@ void Onces::act(Node& node) {
   call->about = subject(Kind::once, call->number);
   call->since = stage_.world.now();
   call->fingerprint = random.below(12) == 0 && !stage_.at_the_end ? "another" : "usual";
-  const Duration lease = stage_.terms().lease;
   OnceOptions options;
   options.key = "o" + std::to_string(call->number);
   options.fingerprint = call->fingerprint;
   options.abandoned = policy_of(call->number);
-  coord::TaskOptions task;
-  task.terms = stage_.terms();
-  task.wait = random.below(3) == 0 ? Duration::zero() : random.between(lease / 10, 2 * lease);
-  task.patience = random.between(lease / 4, 2 * lease);
+  const coord::TaskOptions task = draw_task(random);
   coord::Coordinator::OnceEvents events;
   events.turn = [this, call](const Ended<coord::Coordinator::Turn>& ended) { turned(call, ended); };
   events.lost = [](LossReason) {};

@@ -7,19 +7,16 @@
 #include <vector>
 
 #include "sim/coord/leases.hpp"
-#include "sim/coord/scene.hpp"
 
 namespace holdfast::sim::coordinated {
 
 /// What is run once for each key: one result, never replaced, told to all; never run by two at once; what is to be
 /// held for a person is never run again by itself (F22 to F24).
-class Onces final : public Scene {
+class Onces final : public LeasedScene {
  public:
   Onces(Stage& stage, std::size_t count);
   void act(Node& node) override;
   void wrote(const Write& write) override;
-  void gone(const Node& node) override { leases_.gone(node); }
-  void look() override { leases_.look(); }
   [[nodiscard]] std::string left() override;
 
  private:
@@ -41,8 +38,6 @@ class Onces final : public Scene {
   void finished(const std::shared_ptr<Call>& call, const Ended<std::optional<OnceResult>>& ended);
   void recorded(std::size_t number, const Write::Left& left, const Origin& origin);
 
-  Stage& stage_;
-  Leases leases_;
   const std::size_t count_;
   std::vector<std::size_t> hot_;  // the latest key of each place
   std::size_t keys_;

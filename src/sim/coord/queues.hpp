@@ -10,20 +10,17 @@
 
 #include "core/coord/queue.hpp"
 #include "sim/coord/leases.hpp"
-#include "sim/coord/scene.hpp"
 #include "sim/history/delivery.hpp"
 
 namespace holdfast::sim::coordinated {
 
 /// Ordered queues: strict order within a group, one consumer at a time, each message until it is acknowledged, each
 /// id once. Three queues, one for each way with poison; what is moved away goes to a fourth.
-class Queues final : public Scene {
+class Queues final : public LeasedScene {
  public:
-  Queues(Stage& stage, std::size_t count) : stage_(stage), leases_(stage), count_(count) {}
+  Queues(Stage& stage, std::size_t count) : LeasedScene(stage), count_(count) {}
   void act(Node& node) override;
   void wrote(const Write& write) override;
-  void gone(const Node& node) override { leases_.gone(node); }
-  void look() override { leases_.look(); }
   [[nodiscard]] std::string left() override;
   void judge() override;
 
@@ -55,8 +52,6 @@ class Queues final : public Scene {
   [[nodiscard]] Group& group(const std::string& key);
   [[nodiscard]] static bool is_bad(const std::string& queue, const std::string& id);
 
-  Stage& stage_;
-  Leases leases_;
   const std::size_t count_;
   std::size_t messages_ = 0;
   struct Message {

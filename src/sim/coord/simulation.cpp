@@ -18,12 +18,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t trace_keep = 200'000;
-
 class Simulation {
  public:
   Simulation(const Plan& plan, std::size_t tail_most)
-      : world_(plan, tail_most == 0 ? 0 : trace_keep),
+      : world_(plan, /*keeps_trace=*/tail_most > 0),
         stage_(world_),
         troupe_(stage_, scenes_),
         index_random_(seed_of(plan.seed, "index")),
@@ -37,7 +35,7 @@ class Simulation {
     Queues& queues = make<Queues>(stage_, count);
     make<Journals>(stage_, Journals::Others{counters, decisions, stocks, queues}, std::size_t{2});
     stage_.table->watch_writes([this](const std::vector<Row>& rows, const Origin& origin) { wrote(rows, origin); });
-    if (plan.on(Fault::stale_index)) stage_.table->let_index_lag([this] { return index_lag(); });
+    if (plan.on(Fault::stale_index)) stage_.table->let_index_lag([this] { return world_.index_lag(index_random_); });
   }
 
   Result run() {
@@ -54,10 +52,6 @@ class Simulation {
     S& made = *scene;
     scenes_.push_back(std::move(scene));
     return made;
-  }
-  Duration index_lag() {
-    if (!world_.strikes(Fault::stale_index, index_random_)) return index_random_.between(0ms, 20ms);
-    return index_random_.between(0ms, world_.plan.terms.lease * 3);
   }
 
   void wrote(const std::vector<Row>& rows, const Origin& origin) {
@@ -112,19 +106,7 @@ class Simulation {
   }
 
   Result result() {
-    Result result;
-    result.violation = stage_.violation;
-    result.hash = world_.trace.hash();
-    result.events = world_.trace.count();
-    result.steps = world_.timeline.steps();
-    result.virtual_time = world_.now() - Timeline::start;
-    result.well_after = well_after_;
-    result.injected = world_.injected;
-    if (result.violation && tail_most_ > 0) {
-      for (const Happening& one : world_.trace.last(result.violation->connection, tail_most_)) {
-        result.tail.push_back(describe(one));
-      }
-    }
+    Result result = result_of(world_, stage_.violation, well_after_, tail_most_);
     troupe_.end();
     result.marks = world_.marks;
     return result;

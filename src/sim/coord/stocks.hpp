@@ -17,10 +17,9 @@ namespace holdfast::sim::coordinated {
 /// itself when its time is over.
 class Stocks final : public Scene {
  public:
-  Stocks(Stage& stage, std::size_t count) : stage_(stage), count_(count) {}
+  Stocks(Stage& stage, std::size_t count) : Scene(stage), count_(count) {}
   void act(Node& node) override;
   void wrote(const Write& write) override;
-  void gone(const Node& /*node*/) override {}
   [[nodiscard]] std::string left() override;
   void judge() override;
 
@@ -43,7 +42,6 @@ class Stocks final : public Scene {
   StockCall& note(const Call& call);
   [[nodiscard]] Duration patience(Node& node) const;
 
-  Stage& stage_;
   const std::size_t count_;
   std::size_t made_ = 0;
   std::vector<std::string> recent_;                // reservations

@@ -27,19 +27,16 @@ struct Tasks::Call {
   bool was_lost = false;
 };
 
-Tasks::Tasks(Stage& stage, std::size_t count) : stage_(stage), leases_(stage), count_(count) {}
+Tasks::Tasks(Stage& stage, std::size_t count) : LeasedScene(stage), count_(count) {}
 
 void Tasks::act(Node& node) {
   const auto call = std::make_shared<Call>(Call{.node = node});
   Random& random = node.random();
   call->number = random.below(count_);
   call->about = subject(Kind::task, call->number);
-  const Duration lease = stage_.terms().lease;
-  coord::TaskOptions options;
-  options.terms = stage_.terms();
-  options.renews = random.below(4) != 0;
-  options.wait = random.below(3) == 0 ? Duration::zero() : random.between(lease / 10, 2 * lease);
-  options.patience = random.between(lease / 4, 2 * lease);
+  const bool renews = random.below(4) != 0;
+  coord::TaskOptions options = draw_task(random);
+  options.renews = renews;
   coord::TaskEvents events;
   events.acquired = [this, call](const Ended<std::shared_ptr<coord::Held>>& ended) {
     stage_.hears(call->node.number(), call->about, Verb::acquire, how(ended), ended ? (*ended)->epoch().value : 0);
