@@ -18,6 +18,7 @@
 #include "store/dynamodb/context.hpp"
 #include "store/dynamodb/expression.hpp"
 #include "store/open.hpp"
+#include "support/counting_resource.hpp"
 #include "worker/worker.hpp"
 
 namespace holdfast::bench {
@@ -141,17 +142,6 @@ void compare_clients(Run& run) {
            {.subject = "holdfast", .figure = "stub_cores", .goal = at_most(0.9)}}});
 }
 
-/// Holds a lease and does nothing under it; its sequence number goes on, so that each renewal carries a checkpoint.
-class Idle final : public Resource {
- public:
-  void start(Grant grant) override { seq_ = grant.row.number(attribute::last_seq); }
-  void stop(LossReason, Instant, std::function<void()> stopped) override { stopped(); }
-  [[nodiscard]] Progress progress() const override { return {.last_seq = ++seq_, .status = "flowing", .reason = {}}; }
-
- private:
-  mutable std::int64_t seq_ = 0;
-};
-
 /// Passes on what a worker asks, and notes when each lease was confirmed: by its row's key, at each write that moved
 /// the expiry.
 class Watched final : public Store {
@@ -256,8 +246,9 @@ Figures hold_leases(Store& table, runtime::AsioLoop& loop, int leases, Duration 
   options.terms = make_terms(lease).value();
   options.max_connections = static_cast<std::size_t>(leases);
   worker::Worker worker(
-      std::move(options), loop, {&loop}, store, [](const Row&, Loop&) { return std::make_unique<Idle>(); }, log,
-      [&] { loop.stop(); });
+      std::move(options), loop, {&loop}, store,
+      [](const Row&, Loop&) { return std::make_unique<test::CountingResource>(); },  // renewals carry checkpoints
+      log, [&] { loop.stop(); });
   worker.start();
   Figures figures;
   double cpu = 0;

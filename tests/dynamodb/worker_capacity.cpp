@@ -13,6 +13,7 @@
 #include "runtime/log.hpp"
 #include "runtime/signals.hpp"
 #include "store/open.hpp"
+#include "support/counting_resource.hpp"
 #include "support/dynamodb_servers.hpp"
 #include "support/run_until.hpp"
 #include "worker/worker.hpp"
@@ -21,17 +22,6 @@ namespace holdfast::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Does nothing under its lease, but has something new for a checkpoint each time that it is asked.
-class Counting final : public Resource {
- public:
-  void start(Grant grant) override { seq_ = grant.row.number(attribute::last_seq); }
-  void stop(LossReason, Instant, std::function<void()> stopped) override { stopped(); }
-  [[nodiscard]] Progress progress() const override { return {.last_seq = ++seq_, .status = "flowing", .reason = {}}; }
-
- private:
-  mutable std::int64_t seq_ = 0;
-};
 
 /// A worker on a table of its own on DynamoDB Local, with leases of 4 s that are renewed every second.
 class WorkerCapacity : public testing::Test {
@@ -84,7 +74,7 @@ class WorkerCapacity : public testing::Test {
     options.terms = terms_ = make_terms(lease).value();
     worker_.emplace(
         std::move(options), loop_, std::vector<Loop*>{&loop_}, *store_,
-        [](const Row&, Loop&) { return std::make_unique<Counting>(); }, log_, [] {});
+        [](const Row&, Loop&) { return std::make_unique<CountingResource>(); }, log_, [] {});
     worker_->start();
   }
 
