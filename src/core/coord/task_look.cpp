@@ -91,13 +91,13 @@ ListTasks::ListTasks(std::size_t most, std::string page, Instant deadline, Rando
 
 std::optional<Ask> ListTasks::next(Now now) {
   if (result_) return std::nullopt;
-  if (now.instant >= deadline()) {
+  if (tries_.is_over(now)) {
     result_ = tl::unexpected(tries_.failure());
     return std::nullopt;
   }
-  if (now.instant < tries_.not_before()) {
+  if (const auto pause = tries_.pause(now)) {
     pausing_ = true;
-    return Pause{std::min(tries_.not_before(), deadline())};
+    return *pause;
   }
   QueryDue query;
   query.state = state::task;
