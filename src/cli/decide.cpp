@@ -8,6 +8,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "runtime/environment.hpp"
+#include "serve/json_value.hpp"
 
 namespace holdfast::cli {
 
@@ -20,15 +21,13 @@ struct DecideSettings {
 };
 
 Result<int> tell(const DecideSettings& settings, const Decided& decided) {
+  // What came over HTTP may be any JSON.
   const std::string* text = decided.value.as_string();
-  if (text == nullptr) {
-    return complain_of(
-        {Failure::Kind::rejected, Error(Code::corrupt, "what was decided about " + settings.key + " is no text")});
-  }
-  std::string out = *text;
+  boost::json::value value = serve::json_from(decided.value);
+  std::string out = text != nullptr ? *text : boost::json::serialize(value);
   if (settings.call.json) {
     out = boost::json::serialize(boost::json::object{{"key", settings.key},
-                                                     {"value", *text},
+                                                     {"value", std::move(value)},
                                                      {"proposer", decided.proposer},
                                                      {"decided_at_ms", decided.at.time_since_epoch().count()},
                                                      {"was_ours", decided.was_ours}});

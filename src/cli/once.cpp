@@ -88,7 +88,8 @@ void add_once(Setup setup) {
       setup,
       {.name = "once",
        .description = "run a command once for a key; afterwards print what it printed, with its exit code",
-       .example = "once invoice-17 --input order.json --wait 1m -- ./charge.sh order.json\n"
+       .example = "once invoice-17 --retention 365d --input order.json --wait 1m -- ./charge.sh order.json\n"
+                  "once \"nightly-$(date +%F)\" --wait 1h -- ./report.sh\n"
                   "once invoice-17 --abandoned reconcile --reconcile ./was-it-charged.sh -- ./charge.sh order.json",
        .exit_codes = std::string(exit_codes)},
       static_cast<int>(CoordExit::usage), [settings] { return once(*settings); });

@@ -126,8 +126,10 @@ OnceEnd Running::run() {
   const auto& turn = *told_->turn;
   if (!turn) return end(turn.error());
   if (turn->done) {
-    auto record = record_from(turn->done->result.content);
-    if (!record) return end(How::failed, record.error().detail);
+    const OnceResult& result = turn->done->result;
+    auto record = record_from(result.content);
+    // Of another kind of caller, over HTTP or in C++: he was given his content, and whether it succeeded.
+    if (!record) record = OnceRecord{result.succeeded ? 0 : 1, result.content};
     return {.exit_code = record->exit_code, .output = std::move(record->output), .is_replay = true};
   }
   if (turn->hold) {
@@ -262,7 +264,8 @@ void add_once_options(CLI::App& app, OnceSettings& settings, const std::string& 
       app, "--reconcile", "FILE", settings.reconcile,
       "for --abandoned reconcile: a command, run with CMD and its arguments for arguments, that says by its exit "
       "code what became of it: 0 it was done, and this is what it printed; 10 run it; other: hold");
-  add_duration(app, "--retention", settings.retention, "how long the result is kept, at least");
+  add_duration(app, "--retention", settings.retention,
+               "how long the result is kept, at least; afterwards CMD runs anew");
   add_switch(app, "--record-failures", settings.record_failures,
              "an exit code other than 0 is a result too; otherwise " + again);
   add_right(app, settings.right, whoever + ", to be given that result");

@@ -80,13 +80,14 @@ Result<int> run(const RunSettings& settings) {
 
 void add_run(Setup setup) {
   const auto settings = std::make_shared<RunSettings>();
-  CLI::App& app =
-      add_command(setup,
-                  {.name = "run",
-                   .description = "run a command while holding a task: nobody else runs it at the same time",
-                   .example = "run nightly-report --ttl 30s --wait 5m -- ./report.sh",
-                   .exit_codes = std::string(exit_codes)},
-                  static_cast<int>(CoordExit::usage), [settings] { return run(*settings); });
+  CLI::App& app = add_command(
+      setup,
+      {.name = "run",
+       .description = "run a command while holding a task: nobody else runs it at the same time; for what is to "
+                      "happen once, there is 'once'",
+       .example = "run nightly-report --ttl 30s --wait 5m -- ./report.sh",
+       .exit_codes = std::string(exit_codes)},
+      static_cast<int>(CoordExit::usage), [settings] { return run(*settings); });
   add_name(app, "TASK", settings->task, "its name: whoever uses the same one on the same table takes turns");
   add_command_argument(app, settings->command);
   add_right(app, settings->right, "whoever holds it");

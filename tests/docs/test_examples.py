@@ -61,7 +61,8 @@ class Reader(OnSqlite):
         (self.folder / "bin").mkdir()
         # As on /usr/bin; its id is noted, so that what serves can be told to end.
         self.script("bin/holdfast", f'echo $$ >"{self.folder}/pid-$1"; exec {serve.PROGRAM} "$@"')
-        for name in ("report.sh", "charge.sh", "ship.sh", "tell-the-customer.sh", "bin/pay", "handler", "handler.sh"):
+        self.variables["HOME"] = str(self.folder)
+        for name in ("report.sh", "compact.sh", "charge.sh", "ship.sh", "tell-the-customer.sh", "bin/pay", "handler", "handler.sh"):
             self.script(name, f'echo "{pathlib.Path(name).name} $*" >>"{self.folder}/ran"; echo done')
         for name in ("invoice.json", "order.json"):
             (self.folder / name).write_text('{"amount": 30}')
@@ -258,10 +259,17 @@ class PagesOnDynalite(OnDynalite, Reader):
         super().setUp()
         self.variables.update(serve.ANY_ACCOUNT)
 
-    @example("docs/coordinators.md", "--store \"dynamodb://jobs?region=eu-west-1\"")
+    @example("docs/coordinators.md", "nightly-$(date +%F)")
     def test_a_job_on_three_machines(self, block):
         self.shell("holdfast init --store 'dynamodb://jobs?region=eu-west-1' >init")
-        holder = self.start("holdfast run nightly-report --store 'dynamodb://jobs?region=eu-west-1' -- sh -c "
+        for _ in range(3):
+            self.assertEqual(self.shell(block), "done\n")
+        self.assertEqual(self.ran(), ["report.sh "])
+
+    @example("docs/coordinators.md", "holdfast run compaction")
+    def test_a_job_that_excludes_itself(self, block):
+        self.shell("holdfast init --store 'dynamodb://jobs?region=eu-west-1' >init")
+        holder = self.start("holdfast run compaction --store 'dynamodb://jobs?region=eu-west-1' -- sh -c "
                             "'touch held; while [ ! -e go ]; do sleep 0.05; done'")
         self.eventually((self.folder / "held").exists)
         self.start(block).communicate(timeout=PATIENCE_SECONDS)

@@ -372,6 +372,30 @@ class RightsOnDynamoDb(OnDynamoDb, Rights):
     pass
 
 
+class BesideTheCommandLine(Served):
+    def cli(self, *words: str):
+        ended = subprocess.run([serve.PROGRAM, *words], capture_output=True, text=True, check=False,
+                               env={**os.environ, "HOLDFAST_STORE": self.store}, timeout=serve.PATIENCE_SECONDS)
+        self.assertEqual(ended.stderr, "")
+        return ended.returncode, ended.stdout
+
+    def test_what_was_decided_here_is_told_there(self):
+        caller = Caller(self.start())
+        caller.post("/v1/decide/text", value="x y")
+        caller.post("/v1/decide/json", value={"a": [1, True, None]})
+        self.assertEqual(self.cli("decide", "text", "z"), (0, "x y\n"))
+        self.assertEqual(self.cli("decide", "json", "z"), (0, '{"a":[1,true,null]}\n'))
+        self.assertIn('"value":{"a":[1,true,null]}', self.cli("decide", "json", "z", "--json")[1])
+
+    def test_what_was_finished_here_is_told_there(self):
+        caller = Caller(self.start())
+        for key, succeeded in (("good", True), ("bad", False)):
+            guard = caller.post(f"/v1/once/{key}")["guard"]
+            caller.post(f"/v1/once/{key}/finish", guard=guard, content="what came of it", succeeded=succeeded)
+        self.assertEqual(self.cli("once", "good", "false"), (0, "what came of it"))
+        self.assertEqual(self.cli("once", "bad", "true"), (1, "what came of it"))
+
+
 class Access(Served):
     TOKEN = "0123456789abcdef-secret"
 
