@@ -23,12 +23,13 @@ namespace {
 struct QueueSettings {
   CallSettings call;
   ModeSettings mode;
-  std::string queue, group, body, dedup_id, receipt, reason, poison = "block", dead_letter, to;
+  std::string queue, group, body, dedup_id, receipt, reason, poison, dead_letter, to;
   Duration delay{};
+  std::optional<Duration> dedup_window;
   Duration visibility = ReceiveOptions().visibility;
   Duration skew = ReceiveOptions().skew;
   Duration wait{};
-  std::int64_t max = static_cast<std::int64_t>(ReceiveOptions().max), redrive_max = 100, poison_after = 5, count = 0;
+  std::int64_t max = static_cast<std::int64_t>(ReceiveOptions().max), redrive_max = 100, poison_after = 0, count = 0;
   bool skip = false;
 };
 using SettingsPtr = std::shared_ptr<QueueSettings>;
@@ -89,6 +90,10 @@ Result<int> send(const QueueSettings& settings) {
   options.group = settings.group;
   options.dedup_id = settings.dedup_id;
   options.delay = settings.delay;
+  if (settings.dedup_window) options.dedup_window = *settings.dedup_window;
+  if (const auto fine = check_within("--dedup-window", options.dedup_window, coord::deduplicated); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   options.body = settings.body == "-" ? std::string{std::istreambuf_iterator<char>(std::cin), {}} : settings.body;
   if (options.body.size() > SendOptions::body_most) {
     return fail(Code::usage, "the message has " + std::to_string(options.body.size()) + " bytes: at most " +
@@ -108,11 +113,23 @@ Result<int> send(const QueueSettings& settings) {
 
 // ---- receive ----
 
+/// How often a message is given out; nothing: as often as it comes.
+std::optional<std::int64_t> poison_after(const QueueSettings& settings) {
+  constexpr std::int64_t usual = 5;
+  if (settings.poison_after != 0) return settings.poison_after;
+  if (settings.poison.empty() || settings.poison == "block") return std::nullopt;
+  return usual;
+}
+
 Result<coord::Coordinator::Poison> poison_from(const QueueSettings& settings) {
   coord::Coordinator::Poison poison;
   poison.parks = settings.poison != "move";
   poison.dead_letter = settings.dead_letter;
-  if (settings.poison != "block" && settings.poison != "park" && settings.poison != "move") {
+  if (settings.poison == "block" && settings.poison_after != 0) {
+    return fail(Code::usage, "--poison block gives a message out for ever, so there is no --poison-after");
+  }
+  if (!settings.poison.empty() && settings.poison != "block" && settings.poison != "park" &&
+      settings.poison != "move") {
     return fail(Code::usage, "--poison: '" + settings.poison + "' is none of block, park, move");
   }
   if (poison.parks != settings.dead_letter.empty()) {
@@ -153,7 +170,7 @@ Result<int> receive(const QueueSettings& settings) {
   options.max = static_cast<std::size_t>(settings.max);
   options.visibility = settings.visibility;
   options.skew = settings.skew;
-  if (settings.poison != "block") options.receives_most = settings.poison_after;
+  options.receives_most = poison_after(settings);
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto batch = here.await<std::optional<Batch>>([&](auto handler) {
       here.coordinator().receive(options, *poison, settings.wait, settings.call.store_patience, std::move(handler));
@@ -308,7 +325,9 @@ void add_send(Setup setup, const SettingsPtr& settings) {
                "messages of one group are received in their order, one batch at a time");
   add_argument(app, "BODY", settings->body, "the message, in UTF-8; - reads it from standard input");
   add_name(app, "--dedup-id", settings->dedup_id,
-           "the same again with the same id within 10 minutes: nothing happens; another message: refused");
+           "the same again with the same id within --dedup-window: nothing happens; another message: refused");
+  add_duration(app, "--dedup-window", settings->dedup_window, "how long --dedup-id is known, at least",
+               "10m; in --mode available a year");
   add_duration(app, "--delay", settings->delay, "not given out earlier, nor what comes after it in its group");
   add_mode(app, settings->mode, "--dedup-id");
   add_call(app, settings->call, "its number in the group, and whether it had been sent before");
@@ -327,8 +346,10 @@ void add_receive(Setup setup, const SettingsPtr& settings) {
   add_duration(app, "--skew", settings->skew, "what the clocks of two machines may differ by");
   add_duration(app, "--wait", settings->wait, "how long to wait for something that is due");
   add_text(app, "--poison", "POLICY", settings->poison,
-           "a message received too often: block (give it out again and again), park its group, or move it away");
-  add_number(app, "--poison-after", settings->poison_after, 1, 1'000'000, "how often is often enough");
+           "a message received too often: block (give it out again and again), park its group, or move it away")
+      .default_str("block; with --poison-after park");
+  add_number(app, "--poison-after", settings->poison_after, 1, 1'000'000, "how often is often enough")
+      .default_str("5 where it is parked or moved");
   add_text(app, "--dead-letter", "QUEUE", settings->dead_letter, "where --poison move puts it");
   add_call(app, settings->call, "receipt, group, messages");
 }

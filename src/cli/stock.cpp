@@ -21,6 +21,7 @@ struct StockSettings {
   std::vector<std::string> items;
   Duration ttl = ReserveOptions().ttl;
   Duration remember = ReserveOptions().remember;
+  Duration remember_op = AddOptions().remember;
   Duration skew = std::chrono::seconds(1);
 };
 using SettingsPtr = std::shared_ptr<StockSettings>;
@@ -47,10 +48,13 @@ Result<int> coordinate(const StockSettings& settings, const std::function<Result
   return coordinate(settings.call.store, settings.call.store_patience, action, create);
 }
 
-Result<int> tell_available(const StockSettings& settings, std::int64_t available) {
+Result<int> tell_available(const StockSettings& settings, std::int64_t available,
+                           std::optional<bool> was_repeat = std::nullopt) {
   std::string out = std::to_string(available);
   if (settings.call.json) {
-    out = boost::json::serialize(boost::json::object{{"sku", settings.sku}, {"available", available}});
+    boost::json::object object{{"sku", settings.sku}, {"available", available}};
+    if (was_repeat) object["was_repeat"] = *was_repeat;
+    out = boost::json::serialize(object);
   }
   if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
   return 0;
@@ -59,6 +63,8 @@ Result<int> tell_available(const StockSettings& settings, std::int64_t available
 Result<int> add(const StockSettings& settings) {
   const auto delta = parse_number(settings.count, INT64_MIN, INT64_MAX);
   if (!delta) return fail(Code::usage, "COUNT: " + delta.error().detail);
+  const auto remembered = check_within("--remember", settings.remember_op, coord::remembered);
+  if (!remembered) return tl::unexpected<Error>(remembered.error());
   return coordinate(
       settings,
       [&](Coordination& here) -> Result<int> {
@@ -67,10 +73,11 @@ Result<int> add(const StockSettings& settings) {
         options.delta = *delta;
         options.floor = 0;
         options.to = AddOptions::To::stock;
+        options.remember = settings.remember_op;
         options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
         const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
         if (!added) return added.error();
-        return tell_available(settings, added->value);
+        return tell_available(settings, added->value, added->was_repeat);
       },
       StoreSession::Create::if_embedded);
 }
@@ -181,13 +188,16 @@ void add_stock(Setup setup) {
   add_name(adds, "SKU", settings->sku, "the article");
   add_argument(adds, "COUNT", settings->count, "how many: a whole number, negative to take out");
   add_name(adds, "--op", settings->op, "names this operation: repeated, it counts once");
-  add_call(adds, settings->call, "how many are available");
+  add_duration(adds, "--remember", settings->remember_op, "how long --op is remembered, at least");
+  add_call(adds, settings->call, "how many are available, and whether the operation had been carried out before");
 
-  CLI::App& shows = add_one(setup,
-                            {.name = "show",
-                             .description = "how many are available: neither sold nor set aside",
-                             .example = "stock show shirt"},
-                            "something else failed", settings, show);
+  CLI::App& shows = add_one(
+      setup,
+      {.name = "show",
+       .description = "how many are available; what has expired counts as set aside until 'sweep', or a 'reserve' "
+                      "that finds too little",
+       .example = "stock show shirt"},
+      "something else failed", settings, show);
   add_name(shows, "SKU", settings->sku, "the article");
   add_call(shows, settings->call, "how many are available");
 

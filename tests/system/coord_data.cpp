@@ -161,6 +161,28 @@ TEST_P(CoordData, poison_is_moved_away_and_its_group_goes_on) {
   expect_one_line(program.run({"queue", "redrive", "q", "g", "--to", "q"}), 64, "already");
 }
 
+TEST_P(CoordData, how_often_is_often_enough_parks_the_group_where_nothing_else_is_said) {
+  out({"queue", "send", "q", "g", "poison"});
+  const std::vector<std::string> look{"queue", "receive",        "q", "--skew", "0s", "--visibility",
+                                      "100ms", "--poison-after", "1"};
+  EXPECT_EQ(program.run(look).code, 0);
+  EXPECT_TRUE(eventually([&] {
+    (void)program.run(look);  // once its lease has run out
+    return out({"queue", "stats", "q"}).find("parked") != std::string::npos;
+  }));
+  expect_one_line(program.run({"queue", "receive", "q", "--poison", "block", "--poison-after", "1"}), 64, "block");
+}
+
+TEST_P(CoordData, what_is_remembered_of_goods_and_messages_is_said_and_told) {
+  EXPECT_THAT(out({"stock", "add", "shirt", "3", "--op", "o", "--remember", "2d", "--json"}),
+              HasSubstr(R"("available":3,"was_repeat":false)"));
+  EXPECT_THAT(out({"stock", "add", "shirt", "3", "--op", "o", "--json"}), HasSubstr(R"("was_repeat":true)"));
+  EXPECT_EQ(out({"queue", "send", "q", "g", "m", "--dedup-id", "d", "--dedup-window", "1h"}), "1\n");
+  EXPECT_EQ(out({"queue", "send", "q", "g", "m", "--dedup-id", "d"}), "1 sent before\n");
+  expect_one_line(program.run({"queue", "send", "q", "g", "m", "--dedup-window", "1s"}), 64,
+                  "--dedup-window is from 5m");
+}
+
 TEST_P(CoordData, poison_can_park_its_group) {
   out({"queue", "send", "q", "g", "poison"});
   out({"queue", "nack", receipt(receive())});

@@ -20,6 +20,8 @@ inline constexpr Span remembered{std::chrono::seconds(1), std::chrono::days(366)
 inline constexpr Span reserved{std::chrono::milliseconds(100), std::chrono::days(366)};
 /// Of a message: not much longer than it would be kept.
 inline constexpr Span delayed{Duration::zero(), std::chrono::days(15)};
+/// Of the id of a message. Less would forget between two tries of a sender that was restarted.
+inline constexpr Span deduplicated{std::chrono::minutes(5), std::chrono::days(15)};
 /// Of a group that is leased: in less nothing can be done, and it would count as a receive.
 inline constexpr Span visible{std::chrono::milliseconds(100), std::chrono::days(1)};
 
