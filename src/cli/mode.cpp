@@ -9,6 +9,7 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
+#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -58,16 +59,16 @@ std::string mode_exit_codes() {
 Result<int> tell_provisional(bool json, const Provisional& provisional) {
   complain("not in the store but in the journal, provisionally: " + provisional.why);
   std::string out = "provisional " + one_line(provisional.ticket);
+  // Where another proposal waits already, it is that one, under that one's ticket.
+  const auto* decide = std::get_if<DecideWish>(&provisional.wish);
+  if (decide != nullptr) out += " " + one_line(*decide->proposal.as_string());
   if (json) {
     boost::json::object object{{"provisional", true},
                                {"ticket", provisional.ticket},
                                {"kind", kind_of(provisional.wish)},
                                {"until_ms", provisional.until.time_since_epoch().count()},
                                {"was_there", provisional.was_there}};
-    // Where another proposal waits already, it is that one's ticket.
-    if (const auto* decide = std::get_if<DecideWish>(&provisional.wish)) {
-      object["proposed"] = *decide->proposal.as_string();
-    }
+    if (decide != nullptr) object["proposed"] = *decide->proposal.as_string();
     out = boost::json::serialize(object);
   }
   if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
@@ -91,7 +92,10 @@ Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings&
   auto here = Coordination::open(call.store, call.store_patience, StoreSession::Create::never);
   if (here) {
     accepting.here_ = *std::move(here);
-  } else if (here.error().code == Code::not_found || here.error().code == Code::unavailable) {
+  } else if (here.error().code == Code::not_found) {
+    // Whoever made one now would have all that was accepted settled against an empty table.
+    accepting.why_ = "there is no file " + store::path_of(call.store) + ": is the disk that it is on there?";
+  } else if (here.error().code == Code::unavailable) {
     accepting.why_ = here.error().detail;
   } else {
     return tl::unexpected<Error>(here.error());

@@ -47,6 +47,7 @@ class CoordMode : public testing::Test {
     EXPECT_EQ(ended.code, 79) << ended.err;
     EXPECT_EQ(ended.out, "provisional " + ticket + "\n");
     EXPECT_THAT(ended.err, HasSubstr("provisionally: there is no file"));
+    EXPECT_THAT(ended.err, testing::Not(HasSubstr("holdfast init"))) << "all would be settled against an empty table";
   }
 
   Program program;
@@ -66,11 +67,12 @@ TEST_F(CoordMode, while_the_store_is_there_the_answer_is_as_in_the_other_mode) {
 
 TEST_F(CoordMode, while_the_store_is_away_they_are_accepted_and_cannot_be_taken_for_committed) {
   take_away();
-  expect_provisional(available({"decide", "k", "ours"}, "a"), "a");
+  expect_provisional(available({"decide", "k", "ours"}, "a"), "a ours");
   expect_provisional(available({"counter", "add", "c", "5"}, "b"), "b");
   expect_provisional({"counter", "add", "d", "1", "--mode", "available", "--op", "o"}, "o");
   expect_provisional(available({"queue", "send", "q", "g", "hello"}, "m"), "m");
-  expect_provisional(available({"decide", "k", "ours"}, "a"), "a");  // by another process
+  expect_provisional(available({"decide", "k", "ours"}, "a"), "a ours");  // by another process
+  expect_provisional(available({"decide", "k", "late"}, "c"), "a ours");  // what is proposed, and whose ticket it is
   const auto json =
       boost::json::parse(program.run(available({"decide", "k", "late", "--json"}, "c")).out).as_object();
   EXPECT_TRUE(json.at("provisional").as_bool());
