@@ -235,6 +235,9 @@ Result<void> run_lambda(LambdaSettings& settings) {
   const auto address = lambda_api_address("'holdfast lambda'");
   if (!address) return tl::unexpected<Error>(address.error());
   runtime::ignore_broken_pipes();
+  if (!store::is_remote(settings.once.right.store)) {
+    complain("--store: " + settings.once.right.store + " is this environment's own: no other one sees what is in it");
+  }
   auto job = prepare(settings);
   auto here = job ? Coordination::open(settings.once.right.store, settings.once.right.store_patience,
                                        StoreSession::Create::if_embedded)

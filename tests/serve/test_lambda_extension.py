@@ -356,11 +356,22 @@ class Examples(ExtensionTest):
         self.assertEqual([path for path in libraries if not path.startswith(str(layer))], [])
 
     def test_the_bootstrap_handles_each_event_once(self):
+        for layer in (False, True):
+            with self.subTest(layer=layer):
+                self.setUp()
+                self.look_at_bootstrap(layer)
+
+    def look_at_bootstrap(self, layer: bool):
         task_root, ledger = self.folder / "task", self.folder / "ledger"
         task_root.mkdir()
-        for name in ("bootstrap", "handler"):
-            (task_root / name).symlink_to(EXAMPLES / "lambda_bootstrap" / name)
-        (task_root / "holdfast").symlink_to(serve.PROGRAM)
+        (task_root / "handler").symlink_to(EXAMPLES / "lambda_bootstrap/handler")
+        bootstrap = (EXAMPLES / "lambda_bootstrap/bootstrap").read_text().replace("/opt/", f"{self.folder}/opt/")
+        (task_root / "bootstrap").write_text(bootstrap)
+        (task_root / "bootstrap").chmod(0o755)
+        if layer:
+            subprocess.run([FOLDER.parents[1] / "deploy/lambda/layer.sh", serve.PROGRAM, self.folder / "opt"], check=True)
+        else:
+            (task_root / "holdfast").symlink_to(serve.PROGRAM)
         self.function(str(task_root / "bootstrap"), LAMBDA_TASK_ROOT=str(task_root), LEDGER=str(ledger),
                       HOLDFAST_STORE=self.store, AWS_LAMBDA_FUNCTION_NAME="ship")
         event = {"detail": {"id": "order-1"}}

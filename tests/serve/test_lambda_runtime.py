@@ -195,6 +195,12 @@ class Failures(RuntimeTest):
             self.assertEqual(code, 2, arguments)
             self.assertEqual(self.api.wait_told("/init/error", count).error_type, "Holdfast.Usage")
 
+    def test_a_table_that_no_other_environment_sees_is_told_of(self):
+        runtime = self.start("echo fine")
+        self.succeeded(self.api.invoke({}), b"fine\n")
+        runtime.process.send_signal(signal.SIGTERM)
+        self.assertIn("holdfast.db is this environment's own", runtime.end()[1])
+
     def test_outside_of_lambda_it_says_so(self):
         runtime = Runtime("", self.store, self.folder, "true")
         code, errors = runtime.end()
