@@ -39,7 +39,7 @@ struct Decided {
   Value value;
   std::string proposer;   ///< who proposed it
   WallTime at{};          ///< by the proposer's clock
-  bool was_ours = false;  ///< this very call's proposal, whichever of its tries it was
+  bool was_ours = false;  ///< this very call's proposal, whichever of its tries it was; or one under its ticket
 };
 
 /// Somebody began a run under `once`, is gone, and left no result.

@@ -143,7 +143,8 @@ class Coordinator {
   // ---- Decisions ----
 
   /// The first proposal wins, for ever; everybody is told the same. One write at most.
-  [[nodiscard]] Ended<Decided> decide(std::string_view key, Value proposal);
+  /// `ticket` names the proposal: said again under it, Decided::was_ours is as it was. Empty: without a name.
+  [[nodiscard]] Ended<Decided> decide(std::string_view key, Value proposal, std::string_view ticket = {});
 
   // ---- Counters and stock ----
 

@@ -35,13 +35,12 @@ Result<int> tell_value(const CounterSettings& settings, std::int64_t value, std:
 
 /// The store, or the journal.
 Result<int> accept(const CounterSettings& settings, const AddOptions& options) {
-  const auto ticket = ticket_of(settings.mode, "--op", settings.op);
-  if (!ticket) return tl::unexpected<Error>(ticket.error());
   const AddWish wish{options.key, options.delta, options.floor};
   auto accepting = Accepting::begin(settings.call, settings.mode);
   if (!accepting) return complain_of(accepting.error());
   return accepting->run<Added>(
-      wish, *ticket, [&](coord::Available& by, auto handler) { by.add(wish, *ticket, std::move(handler)); },
+      wish, options.op_id,
+      [&](coord::Available& by, auto handler) { by.add(wish, options.op_id, std::move(handler)); },
       [&](const Added& added) { return tell_value(settings, added.value, added.was_repeat); });
 }
 
@@ -50,6 +49,9 @@ Result<int> add(const CounterSettings& settings) {
   if (!available) return tl::unexpected<Error>(available.error());
   AddOptions options;
   options.key = settings.key;
+  const auto op = ticket_of(settings.mode, "--op", settings.op);
+  if (!op) return tl::unexpected<Error>(op.error());
+  options.op_id = *op;
   const auto delta = parse_number(settings.delta, INT64_MIN, INT64_MAX);
   if (!delta) return fail(Code::usage, "DELTA: " + delta.error().detail);
   options.delta = *delta;
@@ -63,7 +65,7 @@ Result<int> add(const CounterSettings& settings) {
   const auto remembered = check_within("--remember", options.remember, coord::remembered);
   if (!remembered) return tl::unexpected<Error>(remembered.error());
   return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
-    options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
+    if (options.op_id.empty()) options.op_id = here.random().attempt().to_string();
     const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);
     if (!added) return added.error();
     return tell_value(settings, added->value, added->was_repeat);

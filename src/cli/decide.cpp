@@ -39,7 +39,8 @@ Result<int> tell(const DecideSettings& settings, const Decided& decided) {
 
 Result<int> decide(Coordination& here, const DecideSettings& settings) {
   const auto decided = here.await<Decided>([&](auto handler) {
-    here.coordinator().decide(settings.key, Value(settings.value), settings.call.store_patience, std::move(handler));
+    here.coordinator().decide(settings.key, Value(settings.value), settings.call.store_patience, std::move(handler),
+                              settings.mode.ticket);
   });
   if (!decided) return decided.error();
   return tell(settings, *decided);

@@ -41,7 +41,6 @@ Result<bool> is_available(const ModeSettings& settings) {
   if (settings.mode != "consistent") {
     return fail(Code::usage, "--mode: '" + settings.mode + "' is none of consistent, available");
   }
-  if (!settings.ticket.empty()) return fail(Code::usage, "--ticket is for --mode available");
   return false;
 }
 

@@ -65,14 +65,13 @@ Result<int> tell_sent(const QueueSettings& settings, const Sent& sent) {
 
 /// The store, or the journal.
 Result<int> accept(const QueueSettings& settings, const SendOptions& options) {
-  const auto ticket = ticket_of(settings.mode, "--dedup-id", settings.dedup_id);
-  if (!ticket) return tl::unexpected<Error>(ticket.error());
   const SendWish wish{options.queue, options.group, options.body,
                       std::chrono::ceil<std::chrono::milliseconds>(options.delay)};
   auto accepting = Accepting::begin(settings.call, settings.mode);
   if (!accepting) return complain_of(accepting.error());
   return accepting->run<Sent>(
-      wish, *ticket, [&](coord::Available& by, auto handler) { by.send(wish, *ticket, std::move(handler)); },
+      wish, options.dedup_id,
+      [&](coord::Available& by, auto handler) { by.send(wish, options.dedup_id, std::move(handler)); },
       [&](const Sent& sent) { return tell_sent(settings, sent); });
 }
 
@@ -88,7 +87,9 @@ Result<int> send(const QueueSettings& settings) {
   SendOptions options;
   options.queue = settings.queue;
   options.group = settings.group;
-  options.dedup_id = settings.dedup_id;
+  const auto dedup_id = ticket_of(settings.mode, "--dedup-id", settings.dedup_id);
+  if (!dedup_id) return tl::unexpected<Error>(dedup_id.error());
+  options.dedup_id = *dedup_id;
   options.delay = settings.delay;
   if (settings.dedup_window) options.dedup_window = *settings.dedup_window;
   if (const auto fine = check_within("--dedup-window", options.dedup_window, coord::deduplicated); !fine) {

@@ -396,11 +396,14 @@ Ended<OnceRun> Coordinator::run_once(std::string_view key,
   return impl_->run_once(std::move(what), *terms, run, options);
 }
 
-Ended<Decided> Coordinator::decide(std::string_view key, Value proposal) {
+Ended<Decided> Coordinator::decide(std::string_view key, Value proposal, std::string_view ticket) {
   if (auto good = check_name("A decision's key", key); !good) return refuse(good.error());
+  if (!ticket.empty()) {
+    if (auto good = check_name("A ticket", ticket); !good) return refuse(good.error());
+  }
   return impl_->ask<Decided>(
-      [this, key = std::string(key), proposal = std::move(proposal)](auto& coordinator, auto answer) {
-        coordinator.decide(key, proposal, impl_->options_.patience, std::move(answer));
+      [this, key = std::string(key), proposal = std::move(proposal), ticket](auto& coordinator, auto answer) {
+        coordinator.decide(key, proposal, impl_->options_.patience, std::move(answer), ticket);
       });
 }
 

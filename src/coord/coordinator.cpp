@@ -128,8 +128,10 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
 
 // ---- Decisions ----
 
-void Coordinator::decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler) {
-  run(std::make_unique<Decide>(key, std::move(proposal), owner_.value, loop_.instant() + patience, loop_.random()),
+void Coordinator::decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler,
+                         std::string_view ticket) {
+  run(std::make_unique<Decide>(key, std::move(proposal), owner_.value, loop_.instant() + patience, loop_.random(),
+                               ticket),
       std::move(handler));
 }
 

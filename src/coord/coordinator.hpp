@@ -100,7 +100,9 @@ class Coordinator {
   }
 
   using DecideHandler = std::function<void(Ended<Decided>)>;
-  void decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler);
+  /// `ticket` names the proposal, so that every repeat of it is known for ours.
+  void decide(const std::string& key, Value proposal, Duration patience, DecideHandler handler,
+              std::string_view ticket = {});
 
   using ReservationHandler = std::function<void(Ended<Reservation>)>;
   /// Where there is too little, what has expired is returned first.

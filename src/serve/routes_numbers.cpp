@@ -25,20 +25,21 @@ boost::json::object decided_json(const std::string& key, const Decided& decided)
 }
 
 void decide(Desk& desk, const CallPtr& call) {
+  const std::string ticket = call->body().has("ticket") ? call->body().text("ticket") : "";
   if (takes_provisional(call)) {
     if (!has_journal(desk, call)) return;
-    const std::string ticket = call->body().has("ticket") ? call->body().text("ticket") : "";
     return desk.tickets->available().decide(call->path("key"), value_from(call->body().any("value")), ticket,
                                             tell_either<Decided>(call, [call](const Decided& decided) {
                                               call->answer(200, decided_json(call->path("key"), decided));
                                             }));
   }
-  if (call->body().has("ticket")) return call->fail(bad_request("A ticket is for mode available.", "/ticket"));
-  desk.coordinator.decide(call->path("key"), value_from(call->body().any("value")), desk.patience,
-                          [call](const Ended<Decided>& decided) {
-                            if (!decided) return call->fail(decided.error());
-                            call->answer(200, decided_json(call->path("key"), *decided));
-                          });
+  desk.coordinator.decide(
+      call->path("key"), value_from(call->body().any("value")), desk.patience,
+      [call](const Ended<Decided>& decided) {
+        if (!decided) return call->fail(decided.error());
+        call->answer(200, decided_json(call->path("key"), *decided));
+      },
+      ticket);
 }
 
 void show_decision(Desk& desk, const CallPtr& call) {
@@ -50,16 +51,18 @@ void show_decision(Desk& desk, const CallPtr& call) {
 }
 
 Schema decision_schema() {
-  return {"Decision",
-          "what was decided, once and for ever",
-          {{.name = "key", .about = "what it is about", .is_required = true},
-           {.name = "value", .type = Type::any, .about = "the first proposal there was", .is_required = true},
-           {.name = "proposer", .about = "the server that proposed it", .is_required = true},
-           {.name = "decided_at_ms", .type = Type::integer, .about = "by its clock", .is_required = true},
-           {.name = "was_ours",
-            .type = Type::boolean,
-            .about = "it is what this very request proposed",
-            .is_required = true}}};
+  return {
+      "Decision",
+      "what was decided, once and for ever",
+      {{.name = "key", .about = "what it is about", .is_required = true},
+       {.name = "value", .type = Type::any, .about = "the first proposal there was", .is_required = true},
+       {.name = "proposer", .about = "the server that proposed it", .is_required = true},
+       {.name = "decided_at_ms", .type = Type::integer, .about = "by its clock", .is_required = true},
+       {.name = "was_ours",
+        .type = Type::boolean,
+        .about = "it is what this request proposed, or an earlier one under the same ticket; without a ticket the "
+                 "repeat of a request cannot be told from another: compare the value",
+        .is_required = true}}};
 }
 
 // ---- Counters ----
@@ -342,7 +345,7 @@ std::vector<Route> number_routes() {
         {{.name = "value", .type = Type::any, .about = "any JSON", .is_required = true},
          mode_field(),
          {.name = "ticket",
-          .about = "in mode available: names this proposal, so that it is one however often it is sent",
+          .about = "names this proposal, so that it is one however often it is sent: was_ours is the same each time",
           .least = 1,
           .most = name_most}}},
        {},

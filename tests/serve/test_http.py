@@ -96,6 +96,9 @@ class TheDocument(Served):
         self.assertEqual(caller.get("/v1/decide/d").status, 404)
         for value in ({"any": [1, 2.5, None]}, "another"):
             self.assertEqual(caller.post("/v1/decide/d", value=value)["value"], {"any": [1, 2.5, None]})
+        for ticket, was_ours in (("one", True), ("one", True), ("two", False)):
+            told = caller.post("/v1/decide/tickets", value=1, ticket=ticket)
+            self.assertEqual(told["was_ours"], was_ours, ticket)
         caller.get("/v1/decide/d")
         self.looks(caller)
         self.assertEqual(caller.post("/v1/counters/c/add", delta=-3, op_id="1")["value"], -3)

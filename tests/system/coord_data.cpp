@@ -192,6 +192,15 @@ TEST_P(CoordData, poison_can_park_its_group) {
   EXPECT_THAT(out({"queue", "stats", "q", "--json"}), HasSubstr(R"("receives":1)"));
 }
 
+TEST_P(CoordData, a_proposal_with_a_ticket_is_known_again) {
+  const auto decide = [&](const std::string& ticket) {
+    return out({"decide", "k", "v", "--json", "--ticket", ticket});
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(decide("one"), HasSubstr(R"("was_ours":true)"));
+  EXPECT_THAT(decide("two"), HasSubstr(R"("was_ours":false)"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(out({"counter", "add", "c", "1", "--ticket", "one"}), "1\n");
+}
+
 TEST_P(CoordData, what_makes_no_sense_is_64) {
   expect_one_line(program.run({"queue", "send", "a#b", "g", "x"}), 64, "no '#'");
   expect_one_line(program.run({"queue", "send", "q", "", "x"}), 64, "no name");

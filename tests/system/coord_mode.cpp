@@ -130,7 +130,6 @@ TEST_F(CoordMode, a_store_that_does_not_answer_is_waited_for_as_long_as_the_call
 
 TEST_F(CoordMode, what_makes_no_sense_is_64_and_says_what_to_do) {
   expect_one_line(program.run({"decide", "k", "v", "--mode", "both"}), 64, "consistent, available");
-  expect_one_line(program.run({"decide", "k", "v", "--ticket", "a"}), 64, "--mode available");
   expect_one_line(program.run(available({"counter", "add", "c", "1", "--op", "x"}, "y")), 64, "--op and --ticket");
   expect_one_line(program.run({"stock", "reserve", "r", "hat=1", "--mode", "available"}), 64, "journal sell");
   expect_one_line(program.run(available({"queue", "send", "q", "", "x"}, "m")), 64, "no name");

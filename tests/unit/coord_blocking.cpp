@@ -313,6 +313,18 @@ TEST_F(DataTest, the_first_proposal_wins) {
   ASSERT_TRUE(told);
   EXPECT_FALSE(told->was_ours);
   EXPECT_EQ(told->value, Value("a"));
+  EXPECT_FALSE(first->decide("who", "a")->was_ours) << "by its value alone nobody's proposal is known";
+}
+
+TEST_F(DataTest, a_proposal_with_a_ticket_is_known_again_whoever_repeats_it) {
+  const auto first = open();
+  const auto second = open();
+  for (const auto& each : {std::ref(first), std::ref(second), std::ref(first)}) {
+    EXPECT_TRUE(each.get()->decide("who", "a", "t1")->was_ours);
+  }
+  EXPECT_FALSE(second->decide("who", "a", "t2")->was_ours);
+  EXPECT_FALSE(second->decide("who", "b", "t1")->was_ours) << "it is not what was proposed under it";
+  EXPECT_FALSE(second->decide("who", "a")->was_ours);
 }
 
 TEST_F(DataTest, counters_count_each_operation_once_and_not_below_their_floor) {

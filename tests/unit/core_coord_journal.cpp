@@ -254,6 +254,13 @@ TEST_F(PrecludeTest, what_is_precluded_never_happens_whoever_asks_for_it_again) 
   }
 }
 
+TEST_F(PrecludeTest, a_sale_out_of_what_the_store_knows_nothing_of_waits_for_a_person_and_is_not_rejected) {
+  table_.erase(Reserve::row_key("quota"));  // somebody made a new table in the place of the one it was set aside in
+  const Verdict verdict = replay(intent_of(DrawWish{{{"hat", 1}}, "quota"}));
+  EXPECT_EQ(verdict.kind, Verdict::Kind::stuck);
+  EXPECT_THAT(verdict.error.detail, testing::HasSubstr("is this the same table?"));
+}
+
 TEST_F(PrecludeTest, what_has_happened_is_not_precluded) {
   for (const Intent& intent : intents()) {
     SCOPED_TRACE(kind_of(intent.wish));

@@ -1,5 +1,7 @@
 #include "core/coord/decision.hpp"
 
+#include <algorithm>
+
 #include "core/coord/names.hpp"
 
 namespace holdfast {
@@ -14,8 +16,22 @@ Failure no_decision(const std::string& key) {
 
 }  // namespace
 
-Decide::Decide(std::string_view key, Value proposal, std::string proposer, Instant deadline, Random& random)
-    : RowProcedure(row_key(key), deadline, random), proposal_(std::move(proposal)), proposer_(std::move(proposer)) {}
+std::string proposer_of(std::string name, std::string_view ticket) {
+  std::ranges::replace(name, '#', '-');  // what follows the first one is the ticket
+  return name + "#" + std::string(ticket);
+}
+
+bool is_proposed_under(std::string_view proposer, std::string_view ticket) {
+  const std::size_t mark = proposer.find('#');
+  return !ticket.empty() && mark != std::string_view::npos && proposer.substr(mark + 1) == ticket;
+}
+
+Decide::Decide(std::string_view key, Value proposal, std::string proposer, Instant deadline, Random& random,
+               std::string_view ticket)
+    : RowProcedure(row_key(key), deadline, random),
+      proposal_(std::move(proposal)),
+      proposer_(ticket.empty() ? std::move(proposer) : proposer_of(std::move(proposer), ticket)),
+      ticket_(ticket) {}
 
 std::string Decide::row_key(std::string_view key) {
   return std::string(coord::decision_prefix) + std::string(key);
@@ -32,7 +48,8 @@ Decide::Plan Decide::plan(Now now) {
   }
   std::optional<Decided> decided = decided_in(*row);
   if (!decided) return no_decision(key());
-  decided->was_ours = row->text(attribute::attempt) == attempt().to_string();
+  decided->was_ours = row->text(attribute::attempt) == attempt().to_string() ||
+                      (is_proposed_under(decided->proposer, ticket_) && decided->value == proposal_);
   return *std::move(decided);
 }
 

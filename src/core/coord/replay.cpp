@@ -24,8 +24,7 @@ SendOptions send_options(const SendWish& wish, const Intent& intent, WallTime no
 
 std::unique_ptr<Procedure> operation_of(const Intent& intent, Now now, Instant deadline, Random& random) {
   if (const auto* decide = std::get_if<DecideWish>(&intent.wish)) {
-    return std::make_unique<Decide>(decide->key, decide->proposal, proposer_of(*decide, intent.ticket), deadline,
-                                    random);
+    return std::make_unique<Decide>(decide->key, decide->proposal, decide->proposer, deadline, random, intent.ticket);
   }
   if (const auto* add = std::get_if<AddWish>(&intent.wish)) {
     return std::make_unique<Add>(
@@ -104,17 +103,6 @@ bool is_of_the_store(const Failure& failure) {
   return false;
 }
 
-std::string proposer_of(const DecideWish& wish, std::string_view ticket) {
-  std::string name = wish.proposer;
-  std::ranges::replace(name, '#', '-');  // what follows the first one is the ticket
-  return name + "#" + std::string(ticket);
-}
-
-bool is_proposed_under(std::string_view proposer, std::string_view ticket) {
-  const std::size_t mark = proposer.find('#');
-  return mark != std::string_view::npos && proposer.substr(mark + 1) == ticket;
-}
-
 Replay::Replay(Intent intent, Now now, Instant deadline, Random& random)
     : intent_(std::move(intent)), operation_(operation_of(intent_, now, deadline, random)) {}
 
@@ -148,7 +136,14 @@ Verdict Replay::verdict(const Merge& merge) const {
   }
   const auto* result = result_of<Draw>(*operation_);
   HOLDFAST_ASSERT(result != nullptr, "one of the four");
-  return *result ? confirmed("drawn") : verdict_of(result->error());
+  if (*result) return confirmed("drawn");
+  Verdict verdict = verdict_of(result->error());
+  if (verdict.kind == Verdict::Kind::rejected && result->error().error.code == Code::not_found) {
+    // It was set aside in the store, which remembers that for longer than the journal waits.
+    verdict.kind = Verdict::Kind::stuck;
+    verdict.error.detail += " It was set aside there: is this the same table?";
+  }
+  return verdict;
 }
 
 std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket) {

@@ -57,11 +57,6 @@ class Replay final : public Procedure {
   const std::unique_ptr<Procedure> operation_;
 };
 
-/// Who proposes, as it stands in the decision, and whether that was under this ticket: it tells one's own proposal,
-/// whichever of its tries it was and whoever asked for it then.
-[[nodiscard]] std::string proposer_of(const DecideWish& wish, std::string_view ticket);
-[[nodiscard]] bool is_proposed_under(std::string_view proposer, std::string_view ticket);
-
 /// The row in which the store remembers that the operation of this ticket was carried out. Nothing for decisions:
 /// a request that comes after another's has no effect anyway.
 [[nodiscard]] std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket);
