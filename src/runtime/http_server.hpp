@@ -37,7 +37,8 @@ class HttpExchange {
   /// Date and Connection are the server's to set.
   virtual void answer(HttpAnswer answer, std::function<void(bool was_sent)> written = {}) = 0;
   /// Called at most once, before the answer: the other side will send nothing more, or was cut. Most often it is
-  /// gone; one that has only closed its half can still be answered. Not told where it has sent more requests ahead.
+  /// gone; one that has only closed its half can still be answered. Where it has sent something ahead, as the start
+  /// of its next request, that takes a moment longer.
   virtual void on_hang_up(std::function<void()> called) = 0;
 };
 

@@ -1,14 +1,13 @@
 // One of the files that see Beast: its parser takes requests apart (docs/adr/0013 on what that costs to compile).
 #include "runtime/http_session.hpp"
 
-#include <sys/socket.h>
+#include <poll.h>
 
 #include <array>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/status.hpp>
-#include <cerrno>
 #include <utility>
 
 #include "holdfast/assert.hpp"
@@ -25,6 +24,8 @@ namespace http = beast::http;
 constexpr std::size_t waste_most = std::size_t{1} << 20U;
 constexpr std::size_t waste_at_once = 4096;
 constexpr Duration linger_limit = std::chrono::seconds(2);
+/// Whether a client that has sent something ahead is still there.
+constexpr Duration look_again = std::chrono::milliseconds(200);
 /// Above the headers' limit, so that this one is never what is hit first.
 constexpr std::size_t read_ahead = std::size_t{64} << 10U;
 
@@ -140,7 +141,14 @@ class HttpSession::Exchange final : public HttpExchange {
     session->write(std::move(answer));
   }
   void on_hang_up(std::function<void()> called) override {
-    if (HttpSession* session = current()) session->hung_up_ = std::move(called);
+    HttpSession* session = current();
+    if (session == nullptr) return;
+    session->hung_up_ = std::move(called);
+    if (!session->gone_) return;
+    session->loop_.post([weak = session_, number = number_] {
+      const auto self = weak.lock();
+      if (self && self->requests_ == number) self->tell_gone();
+    });
   }
 
  private:
@@ -307,14 +315,13 @@ void HttpSession::handle() {
   request_.body = std::move(parser_->get().body());
   parser_.reset();
   hung_up_ = {};
+  gone_ = false;
   watch();
   host_->options().serve(std::make_shared<Exchange>(shared_from_this(), std::move(request_)));
 }
 
-/// While a request is under way nothing is read: but that the other side has gone is noticed, unless there is
-/// something it has sent ahead.
+/// While a request is under way nothing is read: but that the other side has gone is noticed.
 void HttpSession::watch() {
-  if (buffer_.size() > 0) return;
   watching_ = true;
   socket_.async_wait(Socket::wait_read, [self = shared_from_this(), request = requests_](ErrorCode error) {
     if (self->requests_ != request || self->state_ != State::handling) return;
@@ -324,10 +331,20 @@ void HttpSession::watch() {
 }
 
 void HttpSession::look_for_end() {
-  char byte = 0;
-  const ssize_t got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (got > 0) return;  // the next request
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return watch();
+  pollfd looked{socket_.native_handle(), POLLRDHUP, 0};
+  if (::poll(&looked, 1, 0) > 0) {
+    gone_ = true;
+    return tell_gone();
+  }
+  // Something was sent ahead, and is not read before its time: the system would tell of it again and again.
+  loop_.call_after(look_again, [weak = weak_from_this(), request = requests_] {
+    const auto self = weak.lock();
+    if (self && self->requests_ == request && self->state_ == State::handling) self->look_for_end();
+  });
+}
+
+void HttpSession::tell_gone() {
+  if (state_ != State::handling) return;
   if (const auto called = std::exchange(hung_up_, {})) called();
 }
 

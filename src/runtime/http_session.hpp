@@ -63,6 +63,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void handle();
   void watch();
   void look_for_end();
+  void tell_gone();
   void refuse(int status, std::string_view why);
   void write(HttpAnswer answer);
   void wrote(ErrorCode error);
@@ -89,6 +90,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   bool answers_head_ = false;
   bool is_old_ = false;  // HTTP/1.0
   bool watching_ = false;
+  bool gone_ = false;        // the other side sends nothing more
   std::optional<int> late_;  // the refusal for what took too long
   std::function<void()> hung_up_;
   std::function<void(bool)> written_;

@@ -195,6 +195,47 @@ TEST_F(HttpServerTest, that_a_client_has_gone_is_noticed_while_its_request_waits
   EXPECT_EQ(server->counts().requests, 0U);
 }
 
+TEST_F(HttpServerTest, that_a_client_has_gone_is_noticed_whatever_it_has_sent_ahead) {
+  open();
+  holds = true;
+  for (const char* ahead : {"\r\n", "GET /y HTTP/1.1\r\nHost: h\r\n\r\n"}) {
+    for (const bool at_once : {true, false}) {
+      SCOPED_TRACE(std::string(ahead) + (at_once ? "with the request" : "after it"));
+      bool hung_up = false;
+      const std::string request = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
+      {
+        RawClient client = connect();
+        client.send(at_once ? request + ahead : request);
+        ASSERT_TRUE(run_until(loop, [&] { return !held.empty(); }));
+        held[0]->on_hang_up([&] { hung_up = true; });
+        if (!at_once) client.send(ahead);
+        test::run_for(loop, 50ms);
+        EXPECT_FALSE(hung_up);
+      }
+      EXPECT_TRUE(run_until(loop, [&] { return hung_up; }));
+      ASSERT_TRUE(run_until(loop, [&] {
+        held.clear();  // also what was sent ahead
+        return server->counts().connections == 0;
+      }));
+    }
+  }
+}
+
+TEST_F(HttpServerTest, who_has_gone_before_he_is_asked_about_is_told_of_all_the_same) {
+  open();
+  holds = true;
+  {
+    RawClient client = connect();
+    client.send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n");
+    ASSERT_TRUE(run_until(loop, [&] { return !held.empty(); }));
+  }
+  test::run_for(loop, 50ms);
+  bool hung_up = false;
+  held[0]->on_hang_up([&] { hung_up = true; });
+  EXPECT_FALSE(hung_up) << "never inside the call";
+  EXPECT_TRUE(run_until(loop, [&] { return hung_up; }));
+}
+
 TEST_F(HttpServerTest, a_request_that_is_dropped_is_answered_all_the_same) {
   open();
   holds = true;
