@@ -261,6 +261,13 @@ TEST_F(PrecludeTest, a_sale_out_of_what_the_store_knows_nothing_of_waits_for_a_p
   EXPECT_THAT(verdict.error.detail, testing::HasSubstr("is this the same table?"));
 }
 
+TEST_F(PrecludeTest, a_reservation_that_was_precluded_is_none_and_not_damaged) {
+  EXPECT_FALSE(has_happened(intents()[1]));
+  ReadReservation reading(intents()[1].ticket, deadline(), random_);
+  run_.run(reading);
+  EXPECT_EQ(reading.result()->error().error.code, Code::not_found);
+}
+
 TEST_F(PrecludeTest, what_has_happened_is_not_precluded) {
   for (const Intent& intent : intents()) {
     SCOPED_TRACE(kind_of(intent.wish));

@@ -19,6 +19,8 @@ inline constexpr std::string_view reservation_prefix = "RESERVATION#";
 
 /// Of a reservation: desired_state while it holds goods back, due at its expiry.
 inline constexpr std::string_view reserved_state = "RESERVED";
+/// Its outcome, where it was seen to that there never is one.
+inline constexpr std::string_view precluded = "precluded";
 
 inline constexpr std::string_view value = "value";
 inline constexpr std::string_view proposer = "proposer";

@@ -267,7 +267,7 @@ bool Settle::was_done_before(const Group& group) const {
   if (group.epoch != receipt_.epoch || !group.owner.empty()) return false;
   switch (settlement_.kind) {
     case Settlement::Kind::ack:
-      return group.head >= receipt_.first + settlement_.count;
+      return group.head - receipt_.first >= settlement_.count;
     case Settlement::Kind::nack:
       return group.state == Group::State::ready && group.head <= receipt_.last;
     case Settlement::Kind::park:

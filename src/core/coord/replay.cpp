@@ -9,8 +9,6 @@ namespace holdfast {
 
 namespace {
 
-constexpr std::string_view precluded = "precluded";
-
 SendOptions send_options(const SendWish& wish, const Intent& intent, WallTime now) {
   SendOptions options;
   options.queue = wish.queue;
@@ -155,9 +153,9 @@ std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket)
 }
 
 Preclude::Plan Preclude::plan(Now now) {
-  if (const Row* row = find(key())) return Precluded{row->text(coord::outcome) != precluded};
+  if (const Row* row = find(key())) return Precluded{row->text(coord::outcome) != coord::precluded};
   std::vector<Change> note = remembered(now.wall, intent_remembered);
-  note.push_back(Change::set(coord::outcome, precluded));
+  note.push_back(Change::set(coord::outcome, coord::precluded));
   // Of a message: as the number of none (what was sent under this id, and when).
   note.push_back(Change::set(coord::seq, std::int64_t{0}));
   note.push_back(Change::set(coord::sent_at, std::int64_t{now.wall.time_since_epoch().count()}));

@@ -244,7 +244,8 @@ ReadReservation::ReadReservation(std::string_view id, Instant deadline, Random& 
 
 ReadReservation::Plan ReadReservation::plan(Now now) {
   const Row* row = find(key());
-  if (row == nullptr) return unheard_of(id_);
+  // What was precluded never was, and never will be.
+  if (row == nullptr || row->text(coord::outcome) == coord::precluded) return unheard_of(id_);
   std::optional<Reservation> there = reservation_in(*row);
   if (!there) return damaged_row(key());
   return as_of(*std::move(there), now.wall);
