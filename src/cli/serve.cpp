@@ -19,6 +19,7 @@
 #include "runtime/secret.hpp"
 #include "runtime/signals.hpp"
 #include "serve/lambda_extension.hpp"
+#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -205,6 +206,11 @@ Result<void> run_enrolled(const ServeSettings& settings, LambdaCall& call, const
 Result<void> run_extension(const ServeSettings& settings) {
   const auto address = lambda_api_address("'holdfast serve --lambda-extension'");
   if (!address) return tl::unexpected<Error>(address.error());
+  if (!store::is_remote(settings.store)) {
+    complain("--store: " + settings.store +
+             " is a table of this one environment: functions that run at once have one each, and exclude nobody. "
+             "dynamodb://TABLE is one for all");
+  }
   const std::string path = runtime::program_path();
   const std::string name =
       settings.extension_name.empty() ? path.substr(path.rfind('/') + 1) : settings.extension_name;

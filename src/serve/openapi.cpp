@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 
 #include "holdfast/assert.hpp"
+#include "runtime/units.hpp"
 
 namespace holdfast::serve {
 
@@ -54,6 +55,17 @@ class Document {
     return schema;
   }
 
+  /// JSON Schema has no bounds for what is text: they are extensions, and written as a duration is.
+  [[nodiscard]] static json::object bounded(const Field& field) {
+    const auto written = [](std::int64_t ms) { return runtime::write_duration(std::chrono::milliseconds(ms)); };
+    json::object schema{{"type", "string"},
+                        {"format", "duration-with-unit"},
+                        {"pattern", "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h|d)|0)$"}};
+    if (field.least != 0) schema["x-minimum"] = written(field.least);
+    if (field.most != INT64_MAX) schema["x-maximum"] = written(field.most);
+    return schema;
+  }
+
   [[nodiscard]] json::object plain(const Field& field) {
     switch (field.type) {
       case Type::text: {
@@ -63,7 +75,7 @@ class Document {
         return {{"type", "string"}, {"enum", std::move(words)}};
       }
       case Type::duration:
-        return {{"type", "string"}, {"format", "duration-with-unit"}, {"pattern", "^[0-9.]+(us|ms|s|m|h|d)$|^0$"}};
+        return bounded(field);
       case Type::integer:
         if (field.least == INT64_MIN) return {{"type", "integer"}, {"format", "int64"}};
         return sized({{"type", "integer"}, {"format", "int64"}, {"minimum", field.least}}, field, "minimum",

@@ -153,8 +153,14 @@ void reserve(Desk& desk, const CallPtr& call) {
   options.basket = body.counts("items");
   options.ttl = body.duration("ttl");
   options.remember = body.duration("remember");
-  run_for(desk, call, std::make_unique<Reserve>(std::move(options), desk.deadline(), desk.loop.random()),
-          [call](const Reservation& made) { call->answer(made.was_repeat ? 200 : 201, reservation_json(made)); });
+  run(desk, std::make_unique<Reserve>(std::move(options), desk.deadline(), desk.loop.random()),
+      [call](const Ended<Reservation>& made) {
+        if (made) return call->answer(made->was_repeat ? 200 : 201, reservation_json(*made));
+        const Failure& failure = made.error();
+        const bool has_ended = failure.kind == Failure::Kind::refused && failure.error.code == Code::denied;
+        if (has_ended) return call->fail(Problem{409, "ended", failure.error.detail, {}});
+        call->fail(failure);
+      });
 }
 
 /// Reads it first: what is in its basket is in its row.
@@ -272,36 +278,38 @@ void add_stock_routes(std::vector<Route>& routes) {
 
 void add_reservation_routes(std::vector<Route>& routes) {
   const Route::Refusal none{404, "not_found", "there is no such reservation"};
-  routes.push_back({"POST",
-                    "/v1/reservations/{id}",
-                    "reserve",
-                    "Set goods aside, all or none, once for each id",
-                    {"Reserve",
-                     "what to set aside",
-                     {{.name = "items",
-                       .type = Type::counts,
-                       .about = "how many of what, by SKU: at most 99",
-                       .is_required = true,
-                       .least = 1,
-                       .most = static_cast<std::int64_t>(basket_most)},
-                      {.name = "ttl",
-                       .type = Type::duration,
-                       .about = "not confirmed by then: the goods come back",
-                       .otherwise = "15m",
-                       .least = 1000,
-                       .most = longest_memory},
-                      {.name = "remember",
-                       .type = Type::duration,
-                       .about = "how long the id is known after that, at least",
-                       .otherwise = "168h",
-                       .least = 1000,
-                       .most = longest_memory}}},
-                    {},
-                    {{201, "they are set aside", reservation_schema()},
-                     {200, "this id had been used for the same before: what has become of it", reservation_schema()}},
-                    {{409, "refused", "there is too little of one of them"},
-                     {422, "mismatch", "this id was used for other goods"}},
-                    reserve});
+  routes.push_back(
+      {"POST",
+       "/v1/reservations/{id}",
+       "reserve",
+       "Set goods aside, all or none, once for each id",
+       {"Reserve",
+        "what to set aside",
+        {{.name = "items",
+          .type = Type::counts,
+          .about = "how many of what, by SKU: at most 99",
+          .is_required = true,
+          .least = 1,
+          .most = static_cast<std::int64_t>(basket_most)},
+         {.name = "ttl",
+          .type = Type::duration,
+          .about = "not confirmed by then: the goods come back",
+          .otherwise = "15m",
+          .least = 1000,
+          .most = longest_memory},
+         {.name = "remember",
+          .type = Type::duration,
+          .about = "how long the id is known after that, at least",
+          .otherwise = "168h",
+          .least = 1000,
+          .most = longest_memory}}},
+       {},
+       {{201, "they are set aside", reservation_schema()},
+        {200, "they had been set aside under this id before: held, or confirmed", reservation_schema()}},
+       {{409, "refused", "there is too little of one of them"},
+        {409, "ended", "the reservation of this id was cancelled or has expired: another has another id"},
+        {422, "mismatch", "this id was used for other goods"}},
+       reserve});
   routes.push_back({"GET",
                     "/v1/reservations/{id}",
                     "showReservation",

@@ -21,7 +21,7 @@ std::shared_ptr<const Schema> message_schema() {
       "a message",
       {{.name = "seq", .type = Type::integer, .about = "its number in its group, from 1", .is_required = true},
        {.name = "body", .about = "as it was sent", .is_required = true},
-       {.name = "dedup_id", .about = "if it was sent with one"},
+       {.name = "dedup_id", .about = "its sender's; or, where it was sent without one, one of its own"},
        {.name = "sent_at_ms", .type = Type::integer, .about = "when, by the sender's clock", .is_required = true}}});
 }
 
@@ -51,8 +51,10 @@ void send(Desk& desk, const CallPtr& call) {
 
 // ---- What a consumer does with what it was given ----
 
-void tell(const CallPtr& call, const Settled& settled) {
-  call->answer(200, {{"left", settled.left}, {"expires_at_ms", ms(settled.expires_at)}});
+void tell(const CallPtr& call, const Settled& settled, bool is_leased) {
+  boost::json::object body{{"left", settled.left}};
+  if (is_leased) body["expires_at_ms"] = ms(settled.expires_at);
+  call->answer(200, body);
 }
 
 void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
@@ -71,7 +73,7 @@ void settle(Desk& desk, const CallPtr& call, Settlement settlement) {
           std::make_unique<Settle>(*std::move(receipt), std::move(settlement), desk.deadline(), desk.loop.random()),
           [&desk, call, ends](const Settled& settled) {
             if (ends && desk.invocations != nullptr) desk.invocations->settled(call->body().text("receipt"));
-            tell(call, settled);
+            tell(call, settled, !ends);
           });
 }
 
@@ -201,8 +203,7 @@ Schema settled_schema() {
           {count_of("left", "messages that are not acknowledged"),
            {.name = "expires_at_ms",
             .type = Type::integer,
-            .about = "of the lease, if it is still the caller's",
-            .is_required = true}}};
+            .about = "when the lease ends, where it is still the caller's"}}};
 }
 
 Field skew_field() {
@@ -364,7 +365,7 @@ void add_settling(std::vector<Route>& routes) {
                             "ExtendBatch",
                             {{.name = "visibility",
                               .type = Type::duration,
-                              .about = "from now on",
+                              .about = "for how long from now on, at least: nothing is taken back",
                               .is_required = true,
                               .least = 100,
                               .most = day_ms}},

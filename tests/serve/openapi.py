@@ -10,7 +10,8 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": 
 # What judge() knows; a schema with another word in it would pass unlooked at.
 KNOWN = {"$ref", "type", "description", "format", "default", "properties", "required", "propertyNames",
          "additionalProperties", "items",
-         "oneOf", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minProperties", "maxProperties"}
+         "oneOf", "enum", "pattern", "minimum", "maximum", "minLength", "maxLength", "minProperties", "maxProperties", "x-minimum",
+         "x-maximum"}
 
 
 def is_type(value, name: str) -> bool:

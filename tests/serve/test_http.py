@@ -66,6 +66,13 @@ class TheDocument(Served):
         for match in re.findall(r'"\$ref": "([^"]+)"', str(document.document).replace("'", '"')):
             self.assertTrue(document.resolve({"$ref": match}), match)
 
+    def test_a_duration_says_its_bounds_and_its_form(self):
+        document = Caller(self.start()).document
+        ttl = document.document["components"]["schemas"]["Acquire"]["properties"]["ttl"]
+        self.assertEqual((ttl["x-minimum"], ttl["x-maximum"]), ("100ms", "1h"))
+        for text, fits in {"10s": True, "1.5m": True, "0": True, "1.2.3s": False, "10": False, ".s": False}.items():
+            self.assertEqual(bool(re.search(ttl["pattern"], text)), fits, text)
+
     def test_paths_and_methods_are_those_that_the_server_has(self):
         caller = Caller(self.start())
         for template, path in caller.document.document["paths"].items():
@@ -137,6 +144,7 @@ class TheDocument(Served):
         self.assertEqual(caller.post("/v1/reservations/none/cancel").status, 404)
         caller.post("/v1/reservations/r3", items={"apple": 3})
         self.assertEqual(caller.post("/v1/reservations/r3/cancel")["state"], "cancelled")
+        self.assertEqual(caller.post("/v1/reservations/r3", items={"apple": 3})["code"], "ended")
         self.assertEqual(caller.get("/v1/stock/apple")["available"], 3)
 
     def queues(self, caller: Caller) -> None:
@@ -155,7 +163,7 @@ class TheDocument(Served):
                 self.assertEqual((altered.status, altered["code"]), (422, "rejected"), numbers)
         caller.post("/v1/queues/q/extend", receipt=receipt, visibility="1m")
         self.assertEqual(caller.post("/v1/queues/q/ack", receipt=receipt, count=1)["left"], 4)
-        caller.post("/v1/queues/q/nack", receipt=receipt)
+        self.assertNotIn("expires_at_ms", caller.post("/v1/queues/q/nack", receipt=receipt).body)
         self.assertEqual(caller.post("/v1/queues/q/ack", receipt=receipt)["code"], "refused")
         batch = caller.post("/v1/queues/q/receive")["batch"]
         caller.post("/v1/queues/q/park", receipt=batch["receipt"], reason="looks bad")

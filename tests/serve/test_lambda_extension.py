@@ -89,6 +89,11 @@ class Life(ExtensionTest):
         self.invoke("1")
         self.assertEqual(caller.get("/v1/decide/k")["value"], 1)
 
+    def test_that_a_table_in_a_file_is_of_one_environment_only_is_told(self):
+        extension = self.start()
+        extension.process.kill()
+        self.assertIn("dynamodb://TABLE is one for all", extension.process.communicate()[1])
+
     def test_outside_of_lambda_it_says_so(self):
         ended = self.refused(environment={"AWS_LAMBDA_RUNTIME_API": ""})
         self.assertEqual(ended.returncode, 2)

@@ -47,7 +47,8 @@ TEST_F(TaskTest, one_that_is_held_is_busy_for_who_does_not_wait_and_nothing_is_w
   run_.run(looking);
   ASSERT_FALSE(*looking.result());
   EXPECT_EQ(looking.result()->error().kind, Failure::Kind::busy);
-  EXPECT_THAT(looking.result()->error().error.detail, HasSubstr("other#1 for up to 10.5 s"));
+  EXPECT_THAT(looking.result()->error().error.detail,
+              HasSubstr("other#1. Its lease ends in 10.5 s unless it is renewed."));
   EXPECT_EQ(run_.requests, 1);
   EXPECT_EQ(run_.writes, 0);
 }
@@ -90,7 +91,7 @@ TEST_F(TaskTest, an_expiry_beyond_all_reason_is_waited_for_no_longer_than_asked)
   run_.run(looking);
   ASSERT_FALSE(*looking.result());
   EXPECT_EQ(looking.result()->error().kind, Failure::Kind::busy);
-  EXPECT_THAT(looking.result()->error().error.detail, HasSubstr("without an end"));
+  EXPECT_THAT(looking.result()->error().error.detail, HasSubstr("has no end"));
 }
 
 TEST_F(TaskTest, a_damaged_lease_is_told_and_left_alone) {

@@ -156,8 +156,9 @@ Reserve::Plan Reserve::plan(Now now) {
     // aside it tells as it is, with its time.
     const State is = was_applied() ? there->state : as_of(*there, now.wall).state;
     if (is == State::cancelled || is == State::expired) {
-      return refused("The reservation " + options_.id + " has ended: " + std::string(to_string(is)) +
-                     ". To set goods aside anew, use another id.");
+      return Failure{Failure::Kind::refused, Error(Code::denied, "The reservation " + options_.id +
+                                                                     " has ended: " + std::string(to_string(is)) +
+                                                                     ". To set goods aside anew, use another id.")};
     }
     there->was_repeat = row->text(attribute::attempt) != attempt().to_string();
     return *std::move(there);

@@ -23,8 +23,9 @@ inline constexpr std::size_t basket_most = 99;  ///< of a transaction's 100 rows
 [[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
 
 /// Sets goods aside, all or none, never below zero: a transaction over the reservation and its SKUs, so it needs a
-/// store with transactions. Refused where one SKU has too few, which leaves no trace, and where the id's reservation
-/// was cancelled or has expired. A repeat of what is held or confirmed is told its state.
+/// store with transactions. Refused where one SKU has too few (Code::exhausted), which leaves no trace, and where the
+/// id's reservation was cancelled or has expired (Code::denied). A repeat of what is held or confirmed is told its
+/// state.
 class Reserve final : public RowProcedure<Reservation> {
  public:
   Reserve(ReserveOptions options, Instant deadline, Random& random);

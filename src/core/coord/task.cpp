@@ -51,10 +51,12 @@ std::variant<Pause, Failure> wait_for_holder(const Candidate& held, Duration ske
   const double left_ms = static_cast<double>(free_from.time_since_epoch().count()) -
                          static_cast<double>(now.wall.time_since_epoch().count());
   if (now.instant >= wait_until) {
-    std::string until = left_ms < 1e12 ? "for up to " + seconds(milliseconds(static_cast<std::int64_t>(left_ms)))
-                                       : std::string("without an end");
+    const std::string until = left_ms < 1e12
+                                  ? "Its lease ends in " + seconds(milliseconds(static_cast<std::int64_t>(left_ms))) +
+                                        " unless it is renewed."
+                                  : std::string("Its lease has no end.");
     return Failure{Failure::Kind::busy, Error(Code::unavailable, std::string(name_in(held.key)) + " is held by " +
-                                                                     held.owner + " " + until + " more.")};
+                                                                     held.owner + ". " + until)};
   }
   const Duration left = milliseconds(static_cast<std::int64_t>(std::min(left_ms, 1e9)));
   const Duration bound = std::clamp<Duration>(left / 8, least_look, most_look);
