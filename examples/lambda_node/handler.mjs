@@ -1,5 +1,6 @@
 // A function of AWS Lambda that does its work alone: however many of it run at once, one of them rebuilds the index.
 // Beside it runs Holdfast's extension (docs/serverless.md): this asks it over HTTP, Node's own parts only.
+import { randomUUID } from "node:crypto";
 import { appendFile } from "node:fs/promises";
 
 const holdfast = process.env.HOLDFAST_URL ?? "http://127.0.0.1:7420";
@@ -13,11 +14,13 @@ class Refused extends Error {
 
 // One request of one invocation. Its id has what it holds given back when it is over, and never what the next one holds.
 async function ask(context, method, path, body) {
-  const answer = await fetch(holdfast + path, {
+  const request = {
     method,
     headers: { "Content-Type": "application/json", "Lambda-Runtime-Aws-Request-Id": context.awsRequestId },
     body: body === undefined ? undefined : JSON.stringify(body),
-  });
+  };
+  // Where the answer was lost: asked for twice, each of these is done once.
+  const answer = await fetch(holdfast + path, request).catch(() => fetch(holdfast + path, request));
   const told = await answer.json();
   if (!answer.ok) throw new Refused(told);
   return told;
@@ -25,7 +28,7 @@ async function ask(context, method, path, body) {
 
 // Calls work(guard) while nobody else holds the task, and gives it back whatever comes of it.
 async function withTask(context, task, options, work) {
-  const guard = await ask(context, "POST", `/v1/tasks/${encodeURIComponent(task)}/acquire`, options);
+  const guard = await ask(context, "POST", `/v1/tasks/${encodeURIComponent(task)}/acquire`, { guard: randomUUID(), ...options });
   try {
     return await work(guard);
   } finally {

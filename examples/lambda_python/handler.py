@@ -4,6 +4,7 @@ Beside it runs Holdfast's extension (docs/serverless.md): this asks it over HTTP
 """
 import json
 import os
+import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -30,16 +31,21 @@ class Holdfast:
             HOLDFAST + path, json.dumps(body).encode(),
             # So that what this invocation holds is given back when it is over, and never what the next one holds.
             {"Content-Type": "application/json", "Lambda-Runtime-Aws-Request-Id": self.request_id})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise Refused(json.load(error)) from None
+        for may_ask_again in (True, False):  # where the answer was lost: asked for twice, each of these is done once
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                raise Refused(json.load(error)) from None
+            except OSError:
+                if not may_ask_again:
+                    raise
+        raise AssertionError("it has returned or raised")
 
     def once(self, key: str, what, run, **options) -> str:
         """What `run(epoch)` gave back, now or when it was run. `what`: the same key with something else is refused."""
         path = "/v1/once/" + urllib.parse.quote(key, safe="")
-        turn = self.post(path, input=what, **options)
+        turn = self.post(path, input=what, guard=secrets.token_hex(16), **options)
         if turn["turn"] == "replay":
             return turn["result"]["content"]
         content = run(turn["epoch"])  # where this raises, or never ends, `abandoned` says what becomes of it

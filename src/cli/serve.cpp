@@ -41,6 +41,13 @@ struct ServeSettings {
   std::string extension_name;
 };
 
+/// Of so many requests at once those that may wait: there is room for who holds something, and for looks at the
+/// health.
+std::size_t waiting_most(std::size_t requests_most) {
+  const std::size_t left = std::max<std::size_t>(2, requests_most / 10);
+  return requests_most - std::min(left, requests_most / 2);
+}
+
 /// The token itself; empty where none is asked for.
 Result<std::string> token_from(const ServeSettings& settings, const runtime::ListenAddress& address) {
   if (settings.token.empty()) {
@@ -125,6 +132,7 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
                             .version = std::string(program_version()),
                             .token = *std::move(token),
                             .is_unix = address->is_unix(),
+                            .waiting_most = waiting_most(static_cast<std::size_t>(settings.max_requests)),
                             .patience = settings.store_patience,
                             .guards_most = static_cast<std::size_t>(settings.max_guards),
                             .journal = serving->journal_.get(),

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,16 +18,37 @@
 
 namespace holdfast::serve {
 
+/// Of a call that waits: free again when the last copy goes.
+using Place = std::shared_ptr<void>;
+
+/// What calls that wait may take of all that there may be at once, so that those who hold something can always say
+/// so.
+class Places {
+ public:
+  explicit Places(std::size_t most) : most_(most) {}
+  /// For a call that waits for so long: null, where there are too many. One that does not wait needs none.
+  [[nodiscard]] std::optional<Place> take(Duration wait) {
+    if (wait <= Duration::zero()) return Place();
+    if (*taken_ >= most_) return std::nullopt;
+    ++*taken_;
+    return Place(taken_.get(), [taken = taken_](void*) { --*taken; });
+  }
+
+ private:
+  const std::size_t most_;
+  std::shared_ptr<std::size_t> taken_ = std::make_shared<std::size_t>(0);
+};
+
 /// Calls that wait for something, for as long as their callers said and are there: answered when the server stops.
 /// One that is answered here has no place among those that wait any more, nor anywhere else (`left`).
 class Waiting {
  public:
   using Id = std::uint64_t;
   /// `left`: called once where its caller hangs up or it is stopped, when it has been answered. Until then remove()
-  /// takes it away.
-  [[nodiscard]] Id add(const CallPtr& call, std::function<void()> left) {
+  /// takes it away, and its place is taken.
+  [[nodiscard]] Id add(const CallPtr& call, Place place, std::function<void()> left) {
     const Id id = ++last_;
-    calls_.emplace(id, Entry{call, std::move(left)});
+    calls_.emplace(id, Entry{call, std::move(place), std::move(left)});
     // Who has closed only his half is there to hear of it.
     call->on_hang_up([this, alive = std::weak_ptr(alive_), id] {
       if (!alive.expired()) leave(id, {410, "lost", "The caller had hung up: it was given nothing.", {}});
@@ -48,6 +70,7 @@ class Waiting {
  private:
   struct Entry {
     CallPtr call;
+    Place place;
     std::function<void()> left;
   };
   void leave(Id id, const Problem& problem) {
@@ -72,6 +95,7 @@ struct Desk {
   coord::Runner& runner;
   Guards& guards;
   Duration patience;                   ///< how long the store is waited for
+  Places places;                       ///< for those who wait
   Tickets* tickets = nullptr;          ///< none: nothing is accepted provisionally
   Invocations* invocations = nullptr;  ///< null: callers are of no invocations
   Waiting waiting = {};
@@ -111,6 +135,9 @@ void find_for(Desk& desk, const CallPtr& call, std::unique_ptr<Procedure> proced
   });
 }
 
+[[nodiscard]] inline Problem no_place() {
+  return {503, "overloaded", "As many requests wait here as may: ask without a wait, later, or another server.", {}};
+}
 [[nodiscard]] inline Problem draining() {
   return {503, "draining", "This server is stopping: ask another one.", {}};
 }

@@ -41,14 +41,34 @@ Guards::~Guards() {
   for (const auto& [id, guard] : ended_) guard->waiting.clear();
 }
 
-GuardPtr Guards::expect(std::string kind, std::string name) {
+GuardPtr Guards::expect(std::string kind, std::string name, std::string id) {
   if (guards_.size() >= most_) return nullptr;
   auto guard = std::make_shared<Guard>();
-  guard->id = loop_.random().attempt().to_string();
+  guard->id = id.empty() ? loop_.random().attempt().to_string() : std::move(id);
   guard->kind = std::move(kind);
   guard->name = std::move(name);
   guards_.emplace(guard->id, guard);
   return guard;
+}
+
+void Guards::forget(const GuardPtr& guard) {
+  guards_.erase(guard->id);
+  guard->id = loop_.random().attempt().to_string();  // a claim of it may be under way
+}
+
+void Guards::rename(const GuardPtr& guard) {
+  auto there = guards_.extract(guard->id);
+  guard->id = loop_.random().attempt().to_string();
+  if (!there) return;
+  there.key() = guard->id;
+  guards_.insert(std::move(there));
+}
+
+bool Guards::is_returning(std::string_view kind, std::string_view name) const {
+  return std::ranges::any_of(guards_, [&](const auto& entry) {
+    const Guard& guard = *entry.second;
+    return guard.end && guard.held != nullptr && guard.kind == kind && guard.name == name;
+  });
 }
 
 void Guards::hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Duration hold_for) {
@@ -68,12 +88,17 @@ void Guards::set_deadline(const GuardPtr& guard, Duration hold_for) {
   });
 }
 
-GuardPtr Guards::find(const std::string& id) const {
+GuardPtr Guards::known(const std::string& id) const {
   for (const auto* among : {&guards_, &ended_}) {
-    // One that is not held yet is nobody's to ask for.
-    if (const auto found = among->find(id); found != among->end() && found->second->epoch > 0) return found->second;
+    if (const auto found = among->find(id); found != among->end()) return found->second;
   }
   return nullptr;
+}
+
+GuardPtr Guards::find(const std::string& id) const {
+  GuardPtr guard = known(id);
+  // One that is not held yet is nobody's to ask for.
+  return guard != nullptr && guard->epoch > 0 ? guard : nullptr;
 }
 
 bool Guards::extend(const GuardPtr& guard, Duration hold_for) {
@@ -90,6 +115,8 @@ void Guards::leave(const GuardPtr& guard, GuardEnd why) {
 
 void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
   if (!guard->is_held()) return;
+  // Who asks again is not told of one that he was never told of.
+  if (why == GuardEnd::undelivered) rename(guard);
   leave(guard, why);
   give_back(guard);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -25,6 +26,8 @@ enum class GuardEnd {
 };
 [[nodiscard]] std::string_view to_string(GuardEnd end);
 
+class Asking;
+
 /// A right that this process holds for a caller who is somewhere else.
 struct Guard {
   std::string id;
@@ -41,6 +44,8 @@ struct Guard {
   std::optional<coord::HoldEnd> came_to;  // what became of the write that gave it back
   std::optional<Failure> failure;         // of a "once": why its result does not stand
   std::string result_digest;              // of what it was finished with
+  std::weak_ptr<Asking> asking;           // who waits for it
+  boost::json::object told;               // with it, when it was handed over
   TimerId timer = 0;
   std::map<std::uint64_t, std::function<void()>> waiting;  // to be called, once, when something above changes
 
@@ -60,14 +65,19 @@ class Guards {
   Guards(const Guards&) = delete;
   Guards& operator=(const Guards&) = delete;
 
-  /// One that is about to be asked for; null: there are too many.
-  [[nodiscard]] GuardPtr expect(std::string kind, std::string name);
-  /// It was not to be had.
-  void forget(const GuardPtr& guard) { guards_.erase(guard->id); }
+  /// One that is about to be asked for, under an id of its caller's, which is not known() here; or empty: one is
+  /// drawn. Null: there are too many.
+  [[nodiscard]] GuardPtr expect(std::string kind, std::string name, std::string id = {});
+  /// It was not to be had, or is not wanted: its id is free again.
+  void forget(const GuardPtr& guard);
+  /// Asked for, held, or over; null: never heard of, or forgotten.
+  [[nodiscard]] GuardPtr known(const std::string& id) const;
+  /// Whether such a right is on its way back into the store.
+  [[nodiscard]] bool is_returning(std::string_view kind, std::string_view name) const;
   /// Its lease is here. From now on the caller's own deadline runs. One that was forgotten meanwhile is here again,
   /// for as long as it takes to give it back.
   void hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Duration hold_for);
-  /// Null: never heard of, or forgotten.
+  /// Held, or over; null: never heard of, or forgotten.
   [[nodiscard]] GuardPtr find(const std::string& id) const;
   /// Another deadline, counted from now. False: it is over.
   [[nodiscard]] bool extend(const GuardPtr& guard, Duration hold_for);
@@ -100,6 +110,8 @@ class Guards {
   void set_deadline(const GuardPtr& guard, Duration hold_for);
   void give_back(const GuardPtr& guard);
   void changed(const GuardPtr& guard);
+  /// Nobody knows it by its id: from now on it has another.
+  void rename(const GuardPtr& guard);
   void remember(const GuardPtr& guard);
   void tell_when_empty();
 

@@ -13,8 +13,8 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
  public:
   Receiving(Desk& desk, CallPtr call) : desk_(desk), call_(std::move(call)), stops_(desk.stops()) {}
 
-  void begin() {
-    waiting_ = desk_.waiting.add(call_, [desk = &desk_] { desk->coordinator.recheck(); });
+  void begin(Place place) {
+    waiting_ = desk_.waiting.add(call_, std::move(place), [desk = &desk_] { desk->coordinator.recheck(); });
     look();
   }
 
@@ -112,7 +112,9 @@ void receive(Desk& desk, const CallPtr& call) {
   }
   if (desk.is_draining) return call->fail(draining());
   if (is_of_ended_invocation(desk, *call)) return call->fail(invocation_over());
-  std::make_shared<Receiving>(desk, call)->begin();
+  auto place = desk.places.take(body.duration("wait"));
+  if (!place) return call->fail(no_place());
+  std::make_shared<Receiving>(desk, call)->begin(*std::move(place));
 }
 
 }  // namespace holdfast::serve

@@ -1,5 +1,6 @@
 #include "serve/right.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/units.hpp"
@@ -41,6 +42,12 @@ std::vector<Field> right_fields() {
        .type = Type::boolean,
        .about = "false: the lease is not renewed, so that it lasts ttl at most",
        .otherwise = "true"},
+      {.name = "guard",
+       .about =
+           "the guard's id, where the caller chooses it: random, of letters, digits, '-' and '_'. Asked again with "
+           "the same, at this server, it is the same right, while it is waited for and while it is held",
+       .least = 16,
+       .most = 64},
   };
 }
 
@@ -85,6 +92,17 @@ boost::json::object result_json(const OnceResult& result) {
   return {{"succeeded", result.succeeded}, {"content", result.content}, {"completed_at_ms", ms(result.at)}};
 }
 
+Schema acquired_schema() {
+  Schema schema = guard_schema();
+  schema.name = "Acquired";
+  schema.about = "a right that is the caller's from now on";
+  schema.fields.push_back({.name = "was_repeat",
+                           .type = Type::boolean,
+                           .about = "it had been asked for under this id before",
+                           .is_required = true});
+  return schema;
+}
+
 boost::json::object guard_json(const Desk& desk, const Guard& guard) {
   const Duration left = guard.held->guard()->until() - desk.loop.instant();
   const WallTime believed = desk.loop.wall() + std::chrono::floor<std::chrono::milliseconds>(left);
@@ -119,7 +137,8 @@ Problem gone(const Guard& guard) {
   return {410, "lost", it + ", was lost" + (guard.reason.empty() ? "" : ": " + guard.reason) + ".", {}};
 }
 
-tl::expected<Right, Problem> right_from(const Desk& desk, const Input& body) {
+tl::expected<Right, Problem> right_from(const Desk& desk, const Input& body, std::string_view kind,
+                                        std::string_view name) {
   LeaseOptions lease{.lease = body.duration("ttl")};
   if (body.has("skew")) lease.skew = body.duration("skew");
   const auto terms = make_terms(lease);
@@ -128,6 +147,9 @@ tl::expected<Right, Problem> right_from(const Desk& desk, const Input& body) {
   right.options.terms = *terms;
   right.options.renews = body.flag("renew");
   right.options.wait = body.duration("wait");
+  // Who asks again because he was not told would find what is still on its way back.
+  const bool may_be_his = body.has("guard") && desk.guards.is_returning(kind, name);
+  if (may_be_his) right.options.wait = std::max(right.options.wait, desk.patience);
   right.options.patience = desk.patience;
   right.hold_for = body.duration("hold_for");
   return right;
@@ -135,52 +157,129 @@ tl::expected<Right, Problem> right_from(const Desk& desk, const Input& body) {
 
 // ---- Asking ----
 
+namespace {
+
+bool is_good_id(const std::string& id) {
+  return std::ranges::all_of(id, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+  });
+}
+
+/// For as long as he waits; nothing: there is none, and he is told.
+std::optional<Place> place_for(Desk& desk, const CallPtr& call) {
+  auto place = desk.places.take(call->body().duration("wait"));
+  if (!place) call->fail(no_place());
+  return place;
+}
+
+void hand_over(Desk& desk, const CallPtr& call, const Guard& guard, bool was_repeat, std::function<void(bool)> sent) {
+  boost::json::object body = guard.told;
+  for (auto& member : guard_json(desk, guard)) body.insert(std::move(member));
+  body["was_repeat"] = was_repeat;
+  call->answer(201, body, "/v1/guards/" + guard.id, std::move(sent));
+}
+
+}  // namespace
+
 std::shared_ptr<Asking> Asking::begin(Desk& desk, const CallPtr& call, const char* kind, std::string name) {
-  if (desk.is_draining) {
-    call->fail(draining());
-    return nullptr;
-  }
   if (is_of_ended_invocation(desk, *call)) {
     call->fail(invocation_over());
     return nullptr;
   }
-  GuardPtr guard = desk.guards.expect(kind, std::move(name));
+  std::string id = call->body().has("guard") ? call->body().text("guard") : "";
+  if (!is_good_id(id)) {
+    call->fail(bad_request("The member 'guard' is of letters, digits, '-' and '_'.", "/guard"));
+    return nullptr;
+  }
+  if (const GuardPtr known = id.empty() ? nullptr : desk.guards.known(id)) {
+    if (answer_repeat(desk, call, known, kind, name)) return nullptr;
+    id.clear();
+  }
+  if (desk.is_draining) {
+    call->fail(draining());
+    return nullptr;
+  }
+  auto place = place_for(desk, call);
+  if (!place) return nullptr;
+  GuardPtr guard = desk.guards.expect(kind, std::move(name), std::move(id));
   if (!guard) {
     call->fail(Problem{503, "overloaded", "This server holds as many guards as it may.", {}});
     return nullptr;
   }
   guard->invocation = call->invocation();
-  std::shared_ptr<Asking> asking(new Asking(desk, call, std::move(guard)));
-  // The guard has no place here then, unless a claim that is under way brings it.
-  asking->waiting_ = desk.waiting.add(call, [&desk, guard = asking->guard_] {
-    desk.guards.forget(guard);
-    desk.coordinator.recheck();
-  });
+  std::shared_ptr<Asking> asking(new Asking(desk, guard));
+  guard->asking = asking;
+  asking->join(call, *std::move(place));
   return asking;
 }
 
-void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, int status, boost::json::object body) {
+bool Asking::answer_repeat(Desk& desk, const CallPtr& call, const GuardPtr& guard, const char* kind,
+                           const std::string& name) {
+  if (guard->kind != kind || guard->name != name) {
+    call->fail(Problem{422, "mismatch",
+                       "This guard was asked for before, of " + guard->kind + " " + guard->name + ".", "/guard"});
+  } else if (guard->end == GuardEnd::finished) {
+    return false;  // the store tells what it came to
+  } else if (const auto asking = guard->asking.lock(); asking && guard->epoch == 0) {
+    if (auto place = place_for(desk, call)) asking->join(call, *std::move(place));
+  } else if (guard->is_held() && guard->held->guard()->holds(desk.loop.instant())) {
+    hand_over(desk, call, *guard, true, {});  // he may have it already: it is not given back where this is not told
+  } else {
+    call->fail(gone(*guard));
+  }
+  return true;
+}
+
+void Asking::join(const CallPtr& call, Place place) {
+  const Waiting::Id id = desk_.waiting.add(call, std::move(place), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->is_wanted()) return;
+    // The guard has no place here any more, unless a claim that is under way brings it.
+    self->desk_.guards.forget(self->guard_);
+    self->desk_.coordinator.recheck();
+  });
+  calls_.emplace_back(id, call);
+}
+
+bool Asking::is_wanted() const {
+  return std::ranges::any_of(calls_, [this](const auto& each) { return desk_.waiting.has(each.first); });
+}
+
+std::vector<CallPtr> Asking::take_calls() {
+  std::vector<CallPtr> there;
+  for (const auto& [id, call] : std::exchange(calls_, {})) {
+    if (desk_.waiting.remove(id)) there.push_back(call);
+  }
+  return there;
+}
+
+void Asking::got(std::shared_ptr<coord::Held> held, Duration hold_for, boost::json::object told) {
   desk_.guards.hold(guard_, std::move(held), hold_for);
-  if (!desk_.waiting.remove(waiting_)) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
+  guard_->told = std::move(told);
+  const std::vector<CallPtr> calls = take_calls();
+  if (calls.empty()) return desk_.guards.let_go(guard_, GuardEnd::undelivered);
   // A claim that was under way while the machine stood still may have run out since (S7).
   if (desk_.stops() != stops_) {
     desk_.guards.let_go(guard_, GuardEnd::undelivered);
-    return call_->fail(gone(*guard_));
+    for (const CallPtr& call : calls) call->fail(gone(*guard_));
+    return;
   }
-  for (auto& member : guard_json(desk_, *guard_)) body.insert(std::move(member));
-  call_->answer(status, body, "/v1/guards/" + guard_->id, [desk = &desk_, guard = guard_](bool was_sent) {
-    if (!was_sent) desk->guards.let_go(guard, GuardEnd::undelivered);
-  });
+  const auto untold = std::make_shared<std::size_t>(calls.size());
+  for (const CallPtr& call : calls) {
+    hand_over(desk_, call, *guard_, call != calls.front(), [desk = &desk_, guard = guard_, untold](bool was_sent) {
+      if (!was_sent && --*untold == 0) desk->guards.let_go(guard, GuardEnd::undelivered);
+    });
+  }
 }
 
 void Asking::answer(int status, const boost::json::object& body) {
   desk_.guards.forget(guard_);
-  if (desk_.waiting.remove(waiting_)) call_->answer(status, body);
+  for (const CallPtr& call : take_calls()) call->answer(status, body);
 }
 
-void Asking::fail(const Failure& failure) {
+void Asking::fail(const Problem& problem) {
   desk_.guards.forget(guard_);
-  if (desk_.waiting.remove(waiting_)) call_->fail(failure);
+  for (const CallPtr& call : take_calls()) call->fail(problem);
 }
 
 }  // namespace holdfast::serve

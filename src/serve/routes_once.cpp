@@ -25,22 +25,24 @@ void take_turn(const std::shared_ptr<Asking>& asking, Duration hold_for, bool re
   }
   if (turn->hold) {
     return asking->fail(
-        Failure{Failure::Kind::busy,
-                Error(Code::unavailable, asking->guard()->name + " was begun by " + turn->hold->owner +
-                                             " under epoch " + std::to_string(turn->hold->epoch.value) +
-                                             ", which left no result: find out what became of it, then release that "
-                                             "epoch: over HTTP by /v1/once/{key}/release, or with "
-                                             "'holdfast task release --once'.")});
+        Problem{409,
+                "held",
+                asking->guard()->name + " was begun by " + turn->hold->owner + " under epoch " +
+                    std::to_string(turn->hold->epoch.value) +
+                    ", which left no result: find out what became of it. Then ask with \"abandoned\": "
+                    "\"reconcile\" to record that, or have it run again by "
+                    "POST /v1/once/{key}/release (or 'holdfast task release --once') with that epoch.",
+                {}});
   }
   boost::json::object body{{"turn", reconciles && turn->was_abandoned ? "reconcile" : "run"},
                            {"was_abandoned", turn->was_abandoned}};
   asking->guard()->turn = *turn;
-  asking->got(turn->held, hold_for, 201, std::move(body));
+  asking->got(turn->held, hold_for, std::move(body));
 }
 
 void begin(Desk& desk, const CallPtr& call) {
   const Input& body = call->body();
-  const auto right = right_from(desk, body);
+  const auto right = right_from(desk, body, "once", call->path("key"));
   if (!right) return call->fail(right.error());
   if (body.has("fingerprint") && body.has("input")) {
     return call->fail(
@@ -103,7 +105,7 @@ void finish(Desk& desk, const CallPtr& call) {
 }
 
 Schema turn_schema() {
-  Schema schema = guard_schema();
+  Schema schema = acquired_schema();
   schema.name = "Turn";
   schema.about = "it is the caller's to run, under this guard";
   schema.fields.push_back(
@@ -149,9 +151,13 @@ void add_begin(std::vector<Route>& routes) {
             .about = "what it left behind",
             .is_required = true,
             .of = std::make_shared<const Schema>(result_schema())}}}}},
-       {{409, "busy", "somebody is running it; or it was abandoned, and abandoned is hold"},
-        {410, "lost", "the caller had hung up, so it was given back"},
-        {422, "mismatch", "the key was used with another input"}},
+       {{409, "busy", "somebody is running it, for longer than the caller waits"},
+        {409, "held", "it was begun and left no result, and abandoned is hold: a person decides"},
+        {410, "lost", "the caller had hung up, so it was given back; or the guard that it names was lost"},
+        {410, "let_go", "the guard that it names was let go: its deadline had passed"},
+        {410, "released", "the guard that it names was given back"},
+        {410, "drained", "this server stops, and gave it back"},
+        {422, "mismatch", "the key was used with another input; or the guard that it names is of another right"}},
        begin});
 }
 

@@ -8,14 +8,14 @@ namespace {
 using Type = Field::Type;
 
 void acquire(Desk& desk, const CallPtr& call) {
-  const auto right = right_from(desk, call->body());
+  const auto right = right_from(desk, call->body(), "task", call->path("task"));
   if (!right) return call->fail(right.error());
   const auto asking = Asking::begin(desk, call, "task", call->path("task"));
   if (!asking) return;
   coord::TaskEvents events;
   events.acquired = [asking, hold_for = right->hold_for](Ended<std::shared_ptr<coord::Held>> got) {
     if (!got) return asking->fail(got.error());
-    asking->got(*std::move(got), hold_for, 201, {});
+    asking->got(*std::move(got), hold_for, {});
   };
   events.lost = [&desk, guard = asking->guard()](LossReason reason) { desk.guards.lost(guard, reason); };
   events.ended = [&desk, guard = asking->guard()](coord::HoldEnd how, const Error&) {
@@ -45,7 +45,9 @@ void show(Desk& desk, const CallPtr& call) {
   if (!guard) return;
   const Duration wait = call->query().duration("wait");
   if (wait == Duration::zero() || !is_believed(desk, *guard)) return tell(desk, call, *guard);
-  const Guards::WaitId id = desk.guards.wait(guard, wait, [&desk, call, guard] { tell(desk, call, *guard); });
+  const auto place = desk.places.take(wait);
+  if (!place) return call->fail(no_place());
+  const Guards::WaitId id = desk.guards.wait(guard, wait, [&desk, call, guard, place] { tell(desk, call, *guard); });
   call->on_hang_up([guard, id] { Guards::end_wait(guard, id); });
 }
 
@@ -94,16 +96,21 @@ std::vector<Route> task_routes() {
   const Route::Refusal released{410, "released", "the caller had given it back"};
   const Route::Refusal drained{410, "drained", "this server stops, and gave it back"};
   std::vector<Route> routes;
-  routes.push_back({"POST",
-                    "/v1/tasks/{task}/acquire",
-                    "acquireTask",
-                    "Take an exclusive right, which is kept alive for the caller until its own deadline",
-                    {"Acquire", "what is asked of the right", right_fields()},
-                    {},
-                    {{201, "it is the caller's", guard_schema()}},
-                    {{409, "busy", "somebody else has it, for longer than the caller waits"},
-                     {410, "lost", "the caller had hung up, so it was given back"}},
-                    acquire});
+  routes.push_back(
+      {"POST",
+       "/v1/tasks/{task}/acquire",
+       "acquireTask",
+       "Take an exclusive right, which is kept alive for the caller until its own deadline",
+       {"Acquire", "what is asked of the right", right_fields()},
+       {},
+       {{201, "it is the caller's", acquired_schema()}},
+       {{409, "busy", "somebody else has it, for longer than the caller waits"},
+        {410, "lost", "the caller had hung up, so it was given back; or the guard that it names was lost"},
+        {410, "let_go", "the guard that it names was let go: its deadline had passed"},
+        {410, "released", "the guard that it names was given back"},
+        {410, "drained", "this server stops, and gave it back"},
+        {422, "mismatch", "the guard that it names is of another right"}},
+       acquire});
   routes.push_back({"GET",
                     "/v1/guards/{guard}",
                     "showGuard",

@@ -89,7 +89,7 @@ struct Service::Impl {
         access(options.token, options.is_unix),
         coordinator(options.id, store, loop),
         guards(loop, options.guards_most),
-        desk{store, loop, coordinator, coordinator.runner(), guards, options.patience},
+        desk{store, loop, coordinator, coordinator.runner(), guards, options.patience, Places(options.waiting_most)},
         document(boost::json::serialize(openapi(routes, options.version))) {
     if (options.has_invocations) desk.invocations = &invocations.emplace(loop);
     if (options.journal == nullptr) return;

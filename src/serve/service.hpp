@@ -17,6 +17,8 @@ struct ServiceOptions {
   std::string version;  ///< in the OpenAPI document
   std::string token;    ///< empty: none is needed
   bool is_unix = false;
+  /// Requests that wait, at most: fewer than there may be at once, so that who holds something can always say so.
+  std::size_t waiting_most = 1000;
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for
   std::size_t guards_most = 10'000;
   /// Of what is accepted provisionally; none: nothing is. It lives as long as the service.

@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import signal
 import sqlite3
 import stat
@@ -262,6 +263,29 @@ class Rights(Served):
         time.sleep(0.2)
         holder.post(f"/v1/guards/{mine['guard']}/release")
         self.assertEqual(holder.post("/v1/tasks/t/acquire", wait="2m").status, 201)
+
+    def test_those_who_wait_do_not_lock_out_who_holds_it(self):
+        server = self.start("--max-requests", "20")
+        holder = Caller(server)
+        mine = holder.post("/v1/tasks/t/acquire", hold_for="5m")
+        waiting = [server.connect() for _ in range(20)]
+        for each in waiting:
+            each.request("POST", "/v1/tasks/t/acquire", '{"wait":"4m","hold_for":"100ms"}',
+                         {"Content-Type": "application/json"})
+
+        def answered() -> list:
+            sockets = select.select([each.sock for each in waiting], [], [], 0)[0]
+            return [each for each in waiting if each.sock in sockets]
+
+        self.eventually(lambda: len(answered()) >= 2)
+        refused = answered()
+        self.assertEqual([each.getresponse().status for each in refused], [503] * 2)
+        self.assertEqual(holder.get("/healthz").status, 200)
+        self.assertEqual(holder.post(f"/v1/guards/{mine['guard']}/extend", hold_for="5m").status, 200)
+        self.assertEqual(holder.post(f"/v1/guards/{mine['guard']}/release").status, 200)
+        self.assertEqual([each.getresponse().status for each in waiting if each not in refused], [201] * 18)
+        for each in waiting:
+            each.close()
 
     def test_who_hangs_up_while_waiting_leaves_his_place_to_others(self):
         first, second = self.start(), self.start("--max-guards", "1")

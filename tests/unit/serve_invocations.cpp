@@ -184,7 +184,7 @@ TEST_F(InvocationsTest, f22_what_one_began_and_did_not_finish_is_left_as_abandon
   begin("1");
   ASSERT_EQ(post("1", "/v1/once/k").status(), 201);
   begin("2");
-  EXPECT_EQ(post("2", "/v1/once/k", R"({"abandoned":"hold"})").text("code"), "busy");
+  EXPECT_EQ(post("2", "/v1/once/k", R"({"abandoned":"hold"})").text("code"), "held");
   EXPECT_EQ(post("2", "/v1/once/k").json().at("was_abandoned"), true);
 }
 

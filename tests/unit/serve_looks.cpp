@@ -105,7 +105,7 @@ TEST_F(ServeLooks, what_was_abandoned_and_is_held_for_a_person_is_run_again_once
   Server& one = start();
   post(one, "/v1/once/k", R"({"ttl":"2s","hold_for":"3s"})");
   loop_.advance(10s);
-  ASSERT_EQ(post(one, "/v1/once/k", R"({"abandoned":"hold"})").text("code"), "busy");
+  ASSERT_EQ(post(one, "/v1/once/k", R"({"abandoned":"hold"})").text("code"), "held");
   const Asked shown = get(one, "/v1/once/k");
   EXPECT_EQ(shown.text("state"), "ended");
   EXPECT_EQ(post(one, "/v1/once/k/release", R"({"epoch":1})").status(), 200);

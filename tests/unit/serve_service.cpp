@@ -107,6 +107,26 @@ TEST_F(ServiceTest, who_hangs_up_while_waiting_leaves_his_place_to_others_and_as
   }
 }
 
+TEST_F(ServiceTest, those_who_wait_leave_places_to_those_who_do_not) {
+  Server& one = start({.id = "here", .version = "1", .waiting_most = 2});
+  const Asked mine = post(one, "/v1/tasks/t/acquire", R"({"hold_for":"1h"})");
+  const std::string guard = "/v1/guards/" + mine.text("guard");
+  Asked first = begin(one, "/v1/tasks/t/acquire", R"({"wait":"5m"})");
+  Asked second = begin(one, "/v1/queues/q/receive", R"({"wait":"5m"})");
+  for (const Asked& third :
+       {post(one, "/v1/tasks/t/acquire", R"({"wait":"1s"})"), post(one, "/v1/once/k", R"({"wait":"1s"})"),
+        post(one, "/v1/queues/q/receive", R"({"wait":"1s"})"), get(one, guard + "?wait=1s")}) {
+    EXPECT_EQ(third.status(), 503);
+    EXPECT_EQ(third.text("code"), "overloaded");
+  }
+  EXPECT_EQ(get(one, guard).status(), 200);
+  EXPECT_EQ(post(one, "/v1/tasks/u/acquire").status(), 201);
+  first.hang_up();
+  EXPECT_EQ(get(one, guard + "?wait=1s").status(), 200) << "his place is free";
+  EXPECT_EQ(get(one, guard + "?wait=1s").status(), 200) << "and so is this one's";
+  EXPECT_FALSE(second.is_answered());
+}
+
 TEST_F(ServiceTest, who_hangs_up_while_the_store_is_away_asks_it_no_more) {
   Server& one = start();
   one.store.judge = [](const Update*) { return Fault::throttled; };
