@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <memory>
 
@@ -61,15 +62,21 @@ boost::json::object json_of(const Intent& intent) {
           {"compensation", to_string(intent.compensation)},
           {"accepted_at_ms", intent.accepted_at.time_since_epoch().count()},
           {"expires_at_ms", intent.expires_at.time_since_epoch().count()},
-          {"arguments", store::to_json(arguments_of(intent.wish))},
+          {"arguments", boost::json::parse(store::to_json(arguments_of(intent.wish)))},
           {"note", intent.note}};
+}
+
+boost::json::object json_of(const Basket& basket) {
+  boost::json::object items;
+  for (const auto& [sku, count] : basket) items[sku] = count;
+  return items;
 }
 
 boost::json::object json_of(const Quota& quota) {
   return {{"quota", quota.id},
           {"state", to_string(quota.state)},
-          {"set_aside", words_of(quota.basket)},
-          {"left", words_of(quota.left)},
+          {"set_aside", json_of(quota.basket)},
+          {"left", json_of(quota.left)},
           {"expires_at_ms", quota.expires_at.time_since_epoch().count()}};
 }
 
@@ -87,8 +94,10 @@ Result<void> list(const JournalSettings& settings) {
   for (const Quota& quota : *quotas) {
     if (quota.state == Quota::State::returned && !settings.all) continue;
     array.push_back(json_of(quota));
-    table.add({"quota " + quota.id, std::string(to_string(quota.state)), words_of(quota.basket),
-               words_of(quota.left) + " left"});
+    const bool is_over = quota.state == Quota::State::returned;
+    const std::string left = quota.left.empty() ? "sold out" : words_of(quota.left) + " left";
+    table.add(
+        {"quota " + quota.id, std::string(to_string(quota.state)), words_of(quota.basket), is_over ? "" : left});
   }
   const auto which = settings.all ? Journal::Which::all : Journal::Which::open;
   for (std::int64_t after = 0;;) {
@@ -113,6 +122,7 @@ coord::Compensate compensation(const JournalSettings& settings, Coordination& he
   return [&settings, &here](const Intent& intent, bool is_repeat, const std::function<void(Result<void>)>& done) {
     runtime::SpawnOptions options;
     options.arguments = settings.command;
+    if (settings.json) options.output = runtime::SpawnOptions::Output::errors;  // ours is one document
     options.environment = {{"HOLDFAST_TICKET", intent.ticket},
                            {"HOLDFAST_KIND", std::string(kind_of(intent.wish))},
                            {"HOLDFAST_SUBJECT", subject_of(intent.wish)},
@@ -186,6 +196,10 @@ Result<int> reconcile(const JournalSettings& settings) {
   }
   const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
+  if (const auto absent = absent_table(settings.store)) {
+    complain(*absent);
+    return static_cast<int>(CoordExit::unavailable);
+  }
   return coordinate(
       settings.store, settings.store_patience,
       [&](Coordination& here) { return reconcile(here, **journal, settings); }, Create::never);

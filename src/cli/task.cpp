@@ -49,9 +49,9 @@ TaskView view_of(const Row& row, WallTime now) {
   } else if (view.owner.empty()) {
     view.lease = "free";
   } else if (left > std::chrono::milliseconds(0)) {
-    view.lease = runtime::write_duration(left) + " left";
+    view.lease = runtime::describe_duration(left) + " left";
   } else {
-    view.lease = "ended " + runtime::write_duration(-left) + " ago";
+    view.lease = "ended " + runtime::describe_duration(left) + " ago";
   }
   return view;
 }

@@ -204,6 +204,10 @@ Result<Child> spawn(const SpawnOptions& options) {
       read_end.reset(ends[0]);
       output.reset(ends[1]);
       break;
+    case SpawnOptions::Output::errors:
+      output.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));  // a socket could not be opened by a name
+      if (output.get() < 0) return tl::unexpected(cannot_start(name + " (its output)", errno));
+      break;
     case SpawnOptions::Output::file:
       output.reset(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
       if (output.get() < 0)

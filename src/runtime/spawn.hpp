@@ -17,8 +17,9 @@ struct SpawnOptions {
   enum class Output {
     inherit,  ///< where ours goes
     discard,
-    pipe,  ///< to Child::read_line() and read_all(); who does not read holds the child up after 64 KiB
-    file,  ///< appended to `output_file`, made when missing
+    pipe,    ///< to Child::read_line() and read_all(); who does not read holds the child up after 64 KiB
+    file,    ///< appended to `output_file`, made when missing
+    errors,  ///< where our standard error goes
   };
 
   std::vector<std::string> arguments;  ///< the first is the program, looked up in PATH where it has no slash

@@ -144,7 +144,7 @@ TEST_P(CoordData, a_group_that_fails_is_parked_and_goes_on_by_hand) {
   expect_one_line(program.run({"queue", "receive", "q"}), 75, "nothing is due");
   EXPECT_EQ(out({"queue", "redrive", "q", "bad", "--skip"}), "1 left\n");
   EXPECT_EQ(bodies(receive()), (std::vector<std::string>{"2"}));
-  expect_one_line(program.run({"queue", "redrive", "q", "bad"}), 1, "no parked group");
+  expect_one_line(program.run({"queue", "redrive", "q", "bad"}), 1, "The queue q has no parked group bad");
 }
 
 TEST_P(CoordData, poison_is_moved_away_and_its_group_goes_on) {

@@ -89,6 +89,14 @@ TEST_F(CoordJournal, a_rejected_ticket_waits_for_its_compensation_which_is_run_o
   EXPECT_EQ(program.read("done"), "a add 0\n");
 }
 
+TEST_F(CoordJournal, what_a_compensation_prints_does_not_come_between_what_is_one_document) {
+  add(-1, "a");
+  const auto ended = program.run({"journal", "reconcile", "--json", "--", "echo", "told the customer"});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(boost::json::parse(ended.out).at("compensated"), 1);
+  EXPECT_EQ(ended.err, "told the customer\n");
+}
+
 TEST_F(CoordJournal, a_compensation_that_fails_is_run_again_and_told_so) {
   add(-1, "a");
   const std::vector<std::string> failing{"journal", "reconcile", "--", "false"};
@@ -175,11 +183,15 @@ TEST_F(CoordJournal, while_the_file_of_the_store_is_away_goods_are_sold_and_noth
   expect_one_line(program.run({"journal", "sell", "shirt=1", "--max-age", "8d"}), 1, "max_age");
   move("holdfast.db", "away.db");
   EXPECT_EQ(program.run({"journal", "sell", "shirt=1", "--ticket", "t"}).out, "t\n");
-  expect_one_line(program.run({"journal", "reconcile"}), 69, "holdfast.db");
+  expect_one_line(program.run({"journal", "reconcile"}), 69, "no file holdfast.db: is the disk that it is on there?");
   EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db")));
 
   move("away.db", "holdfast.db");
   EXPECT_THAT(program.run({"journal", "reconcile"}).out, HasSubstr("1 confirmed, 0 rejected"));
+  const auto quota = list().at(0);
+  EXPECT_EQ(quota.at("set_aside"), (boost::json::value{{"shirt", 5}}));
+  EXPECT_EQ(quota.at("left"), (boost::json::value{{"shirt", 4}}));
+  EXPECT_EQ(list({"--all"}).at(1).at("arguments").at("basket"), (boost::json::value{{"shirt", 1}}));
   ASSERT_EQ(program.run({"journal", "give-back", "quota"}).code, 0);
   ASSERT_EQ(program.run({"journal", "reconcile"}).code, 0);
   EXPECT_EQ(program.run({"stock", "show", "shirt"}).out, "4\n");

@@ -389,9 +389,12 @@ Redrive::Plan Redrive::plan(Now now) {
   if (row != nullptr && !group) return damaged_row(key());
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (!group || group->state != Group::State::parked) {
+    const std::string name = key().substr(coord::queue_prefix.size());
+    const std::size_t at = name.find('#');
     // In doubt: it may have gone on, and even have been parked and released again since.
     return Failure{in_doubt() ? Failure::Kind::unknown : Failure::Kind::refused,
-                   Error(Code::not_found, "The row " + key() + " is no parked group.")};
+                   Error(Code::not_found,
+                         "The queue " + name.substr(0, at) + " has no parked group " + name.substr(at + 1) + ".")};
   }
   const std::int64_t head = group->head + (skip_ && group->head <= group->tail ? 1 : 0);
   Update update{key(),
