@@ -153,6 +153,11 @@ tl::expected<void, serve::LambdaError> Handling::name(OnceJob& job, const serve:
       key = *std::move(found);
     }
     if (!settings_.fingerprint.empty()) {
+      if (!coord::is_all_kept(invocation.event)) {
+        return tl::unexpected(trouble("EventMalformed",
+                                      "the event has a member twice, or a number with more digits than are kept: no "
+                                      "fingerprint tells it from others"));
+      }
       Found found = fingerprint_in(event, settings_.fingerprint);
       if (!found) return tl::unexpected(found.error());
       job.what.fingerprint = *std::move(found);

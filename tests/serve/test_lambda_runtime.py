@@ -114,6 +114,8 @@ class Events(RuntimeTest):
         self.succeeded(self.api.invoke({"order": {"b": 2.0, "a": 1}, "id": "k"}), b"done\n")
         self.failed(self.api.invoke({"id": "k", "order": {"a": 2}}), "Mismatch")
         self.failed(self.api.invoke({"id": "k"}), "FingerprintMissing", "/order")
+        for event in (b'{"id":"k","order":18446744073709551616}', b'{"id":"k","order":{"a":1,"a":2}}'):
+            self.failed(self.api.invoke(event), "EventMalformed", "fingerprint")
 
     def test_an_event_without_its_key_is_an_error_and_the_next_one_is_handled(self):
         self.start("cat", "--key", "/detail/id")
