@@ -7,10 +7,21 @@
 
 namespace holdfast::runtime {
 
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 struct Signals::Impl : std::enable_shared_from_this<Signals::Impl> {
   Impl(AsioLoop& loop, std::function<void(int)> on_signal_, const std::vector<int>& signals)
       : set(loop.context()), on_signal(std::move(on_signal_)) {
-    for (const int each : signals) set.add(each);
+    for (const int each : signals) {
+      if (each != SIGHUP || !is_ignored(each)) set.add(each);
+    }
   }
 
   void wait() {

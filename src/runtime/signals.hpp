@@ -9,7 +9,7 @@ namespace holdfast::runtime {
 class AsioLoop;
 
 /// Signals (SIGTERM and SIGINT unless told), as calls on a loop, from its making until it is destroyed. At most one
-/// per process.
+/// per process. SIGHUP is left alone where it is ignored: that is what `nohup` asks for.
 class Signals {
  public:
   /// `on_signal` is called on the loop's thread, once for each signal that arrives (the system may merge equal

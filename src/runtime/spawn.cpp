@@ -100,7 +100,11 @@ struct Plan {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != plan.parent) ::_exit(127);  // it ended before we asked
   }
-  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  struct sigaction on_hang_up {};
+  const bool hears_hang_up = ::sigaction(SIGHUP, nullptr, &on_hang_up) != 0 || on_hang_up.sa_handler != SIG_IGN;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal != SIGHUP || hears_hang_up) ::signal(signal, SIG_DFL);  // nohup means the command, too
+  }
   if (plan.takes_terminal) {
     // Whoever is not in the foreground yet would be stopped for this.
     ::signal(SIGTTOU, SIG_IGN);

@@ -12,7 +12,8 @@
 namespace holdfast::runtime {
 
 /// What to run and what it is given. Descriptors other than the three standard ones are not handed on, signal
-/// dispositions and mask are the defaults, standard input is empty unless inherited.
+/// dispositions and mask are the defaults (but a SIGHUP that is ignored stays so), standard input is empty unless
+/// inherited.
 struct SpawnOptions {
   enum class Output {
     inherit,  ///< where ours goes

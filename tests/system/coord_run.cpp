@@ -121,6 +121,20 @@ TEST_F(CoordRun, f27_signals_are_heard_while_waiting_and_passed_on_while_running
   EXPECT_TRUE(std::filesystem::exists(program.file("told")));
 }
 
+TEST_F(CoordRun, who_is_not_to_hear_a_hang_up_does_not_and_nor_does_its_command) {
+  auto holder = program.start_command({"/bin/sh", "-c",
+                                       "trap '' HUP; exec \"$0\" run t -- /bin/sh -c 'touch held; kill -HUP $$; "
+                                       "while [ ! -e go ]; do sleep 0.05; done; echo ended'",
+                                       test::program_file});
+  ASSERT_TRUE(holder);
+  ASSERT_TRUE(appears("held"));
+  holder->kill(SIGHUP);
+  EXPECT_FALSE(holder->wait(300ms));
+  program.write("go", "");
+  EXPECT_EQ(holder->read_line(30s).value_or(""), "ended");
+  EXPECT_EQ(holder->wait(30s), (runtime::Exit{0, 0}));
+}
+
 TEST_F(CoordRun, a_dead_holder_is_succeeded_when_its_lease_has_ended_and_its_command_dies_with_it) {
   auto holder = start("touch held; sleep 0.2; while true; do echo x >>beats; sleep 0.05; done", {"--ttl", "2s"});
   ASSERT_TRUE(appears("beats"));
