@@ -10,6 +10,7 @@
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
+#include "serve/json_value.hpp"
 #include "store/open.hpp"
 
 namespace holdfast::cli {
@@ -68,14 +69,19 @@ Result<int> tell_provisional(bool json, const Provisional& provisional) {
   std::string out = "provisional " + one_line(provisional.ticket);
   // Where another proposal waits already, it is that one, under that one's ticket.
   const auto* decide = std::get_if<DecideWish>(&provisional.wish);
-  if (decide != nullptr) out += " " + one_line(*decide->proposal.as_string());
+  // What came over HTTP may be any JSON.
+  boost::json::value proposed = decide != nullptr ? serve::json_from(decide->proposal) : boost::json::value();
+  if (decide != nullptr) {
+    const std::string* text = decide->proposal.as_string();
+    out += " " + one_line(text != nullptr ? *text : boost::json::serialize(proposed));
+  }
   if (json) {
     boost::json::object object{{"provisional", true},
                                {"ticket", provisional.ticket},
                                {"kind", kind_of(provisional.wish)},
                                {"until_ms", provisional.until.time_since_epoch().count()},
                                {"was_there", provisional.was_there}};
-    if (decide != nullptr) object["proposed"] = *decide->proposal.as_string();
+    if (decide != nullptr) object["proposed"] = std::move(proposed);
     out = boost::json::serialize(object);
   }
   if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());

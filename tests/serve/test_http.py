@@ -5,6 +5,7 @@ own HTTP client.
   test_http.py PROGRAM [TEST…]
 """
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -421,6 +422,20 @@ class BesideTheCommandLine(Served):
         self.assertEqual(self.cli("decide", "text", "z"), (0, "x y\n"))
         self.assertEqual(self.cli("decide", "json", "z"), (0, '{"a":[1,true,null]}\n'))
         self.assertIn('"value":{"a":[1,true,null]}', self.cli("decide", "json", "z", "--json")[1])
+
+    def test_what_was_accepted_provisionally_here_is_told_there(self):
+        journal = str(self.folder / "journal")
+        caller = Caller(self.start("--journal", journal, "--store-patience", "300ms"))
+        with self.away():
+            for key, value in (("number", 42), ("object", {"a": None})):
+                self.assertEqual(caller.post(f"/v1/decide/{key}", value=value, mode="available").status, 202)
+                asked = [serve.PROGRAM, "decide", key, "mine", "--mode", "available", "--journal", journal, "--store",
+                         self.store, "--store-patience", "300ms"]
+                told = [subprocess.run([*asked, *more], capture_output=True, text=True, check=False,
+                                       timeout=serve.PATIENCE_SECONDS) for more in ([], ["--json"])]
+                self.assertEqual([ended.returncode for ended in told], [79, 79])
+                self.assertTrue(told[0].stdout.endswith(f" {json.dumps(value, separators=(',', ':'))}\n"), told[0].stdout)
+                self.assertEqual(json.loads(told[1].stdout)["proposed"], value)
 
     def test_what_was_finished_here_is_told_there(self):
         caller = Caller(self.start())
