@@ -31,11 +31,20 @@ struct Parsed {
   std::vector<std::string> bad;  // "line 3: what is wrong with it"
 };
 
+/// As std::getline(), but a line may have no end: of one that is too long its beginning, which makes no sense.
+bool next_line(std::istream& input, std::string& line) {
+  constexpr std::size_t longest = 1 << 20;
+  line.clear();
+  for (char c = 0; line.size() < longest && input.get(c) && c != '\n';) line += c;
+  if (line.size() == longest) input.setstate(std::ios::eofbit | std::ios::failbit);
+  return !line.empty() || input.good();
+}
+
 Parsed parse_lines(std::istream& input) {
   Parsed parsed;
   std::set<std::string> ids;
   std::string text;
-  for (std::size_t number = 1; std::getline(input, text); ++number) {
+  for (std::size_t number = 1; next_line(input, text); ++number) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto line = parse_import_line(text);
     if (line && !ids.insert(line->id).second) line = fail(Code::usage, "'" + line->id + "' is there twice");

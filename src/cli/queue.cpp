@@ -75,6 +75,14 @@ Result<int> accept(const QueueSettings& settings, const SendOptions& options) {
       [&](const Sent& sent) { return tell_sent(settings, sent); });
 }
 
+/// At most so much of it: it may have no end.
+std::string standard_input(std::size_t most) {
+  std::string text(most, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  return text;
+}
+
 Result<int> send(const QueueSettings& settings) {
   const auto available = is_available(settings.mode);
   if (!available) return tl::unexpected<Error>(available.error());
@@ -95,10 +103,10 @@ Result<int> send(const QueueSettings& settings) {
   if (const auto fine = check_within("--dedup-window", options.dedup_window, coord::deduplicated); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
-  options.body = settings.body == "-" ? std::string{std::istreambuf_iterator<char>(std::cin), {}} : settings.body;
+  options.body = settings.body == "-" ? standard_input(SendOptions::body_most + 1) : settings.body;
   if (options.body.size() > SendOptions::body_most) {
-    return fail(Code::usage, "the message has " + std::to_string(options.body.size()) + " bytes: at most " +
-                                 std::to_string(SendOptions::body_most));
+    return fail(Code::usage,
+                "the message is too long: it has at most " + std::to_string(SendOptions::body_most) + " bytes");
   }
   if (!store::is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
   if (*available) return accept(settings, options);
@@ -370,7 +378,9 @@ void add_settlements(Setup setup, const SettingsPtr& settings) {
                   .description = "done with all of the batch, or with the first of it",
                   .example = "queue ack \"$receipt\""},
                  ack, [&](CLI::App& app) {
-                   add_number(app, "--count", settings->count, 1, 100, "only the first so many").default_str("all");
+                   add_number(app, "--count", settings->count, 1, 100,
+                              "only so many numbers from its first on: one whose message is missing counts too")
+                       .default_str("all");
                  });
   add_settlement(setup, settings,
                  {.name = "nack",

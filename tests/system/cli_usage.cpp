@@ -143,6 +143,15 @@ TEST(CliUsage, an_argument_that_is_called_like_a_command_is_an_argument) {
   }
 }
 
+TEST(CliUsage, a_line_without_end_is_no_connection) {
+  Program program;
+  auto shell = program.start_command(
+      {"/bin/sh", "-c", R"(ulimit -v 4000000; "$0" conn import - </dev/zero 2>told; echo $?)", test::program_file});
+  ASSERT_TRUE(shell);
+  EXPECT_EQ(shell->read_line(std::chrono::seconds(30)).value_or(""), "2");
+  EXPECT_THAT(program.read("told"), HasSubstr("line 1: it is no JSON"));
+}
+
 TEST(CliSettings, come_from_the_command_line_before_the_environment_before_the_file) {
   Program program;
   for (const std::string name : {"line", "variable", "file"}) {

@@ -183,6 +183,15 @@ TEST_P(CoordData, what_is_remembered_of_goods_and_messages_is_said_and_told) {
                   "--dedup-window is from 5m");
 }
 
+TEST_P(CoordData, input_without_end_is_no_message) {
+  auto shell = program.start_command({"/bin/sh", "-c",
+                                      R"(ulimit -v 4000000; "$0" queue send q g - </dev/zero 2>told; echo $?)",
+                                      test::program_file});
+  ASSERT_TRUE(shell);
+  EXPECT_EQ(shell->read_line(30s).value_or(""), "64");
+  EXPECT_THAT(program.read("told"), HasSubstr("at most 350000 bytes"));
+}
+
 TEST_P(CoordData, poison_can_park_its_group) {
   out({"queue", "send", "q", "g", "poison"});
   out({"queue", "nack", receipt(receive())});
