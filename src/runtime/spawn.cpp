@@ -152,6 +152,34 @@ Error cannot_start(const std::string& what, int error) {
   return {code, "cannot start " + what + ": " + std::strerror(error)};
 }
 
+/// What is to be its standard output, if that is not ours, and our end of a pipe.
+Result<void> open_output(const SpawnOptions& options, Descriptor& output, Descriptor& read_end) {
+  const std::string& name = options.arguments.front();
+  int ends[2];
+  switch (options.output) {
+    case SpawnOptions::Output::inherit:
+      break;
+    case SpawnOptions::Output::discard:
+      output.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+      break;
+    case SpawnOptions::Output::pipe:
+      if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(cannot_start(name, errno));
+      read_end.reset(ends[0]);
+      output.reset(ends[1]);
+      break;
+    case SpawnOptions::Output::errors:
+      output.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));  // a socket could not be opened by a name
+      if (output.get() < 0) return tl::unexpected(cannot_start(name + " (its output)", errno));
+      break;
+    case SpawnOptions::Output::file:
+      output.reset(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+      if (output.get() < 0)
+        return tl::unexpected(cannot_start(name + " (output to " + options.output_file + ")", errno));
+      break;
+  }
+  return {};
+}
+
 /// Why the child could not become the program, from its end of the pipe; 0: it has become it.
 int start_error(int report) {
   int error = 0;
@@ -193,31 +221,13 @@ Result<Child> spawn(const SpawnOptions& options) {
   const Descriptor input(options.inherit_input ? -1 : input_of(options));
   if (!options.inherit_input && input.get() < 0) return tl::unexpected(cannot_start(name + " (its input)", errno));
   Descriptor output;
-  Descriptor errors;
   Descriptor read_end;
+  if (const auto opened = open_output(options, output, read_end); !opened) {
+    return tl::unexpected<Error>(opened.error());
+  }
+  Descriptor errors;
   if (options.discard_errors) errors.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   int ends[2];
-  switch (options.output) {
-    case SpawnOptions::Output::inherit:
-      break;
-    case SpawnOptions::Output::discard:
-      output.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-      break;
-    case SpawnOptions::Output::pipe:
-      if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(cannot_start(name, errno));
-      read_end.reset(ends[0]);
-      output.reset(ends[1]);
-      break;
-    case SpawnOptions::Output::errors:
-      output.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));  // a socket could not be opened by a name
-      if (output.get() < 0) return tl::unexpected(cannot_start(name + " (its output)", errno));
-      break;
-    case SpawnOptions::Output::file:
-      output.reset(::open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-      if (output.get() < 0)
-        return tl::unexpected(cannot_start(name + " (output to " + options.output_file + ")", errno));
-      break;
-  }
   if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(cannot_start(name, errno));
   const Descriptor report(ends[0]);
   Descriptor report_write(ends[1]);
