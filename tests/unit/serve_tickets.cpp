@@ -114,7 +114,7 @@ TEST_F(TicketsTest, there_is_a_bound_and_without_a_journal_there_is_nothing) {
   }
   EXPECT_EQ(get(without, "/v1/tickets").status(), 422);
   EXPECT_EQ(post(without, "/v1/sales/x", R"({"items":{"hat":1}})").status(), 422);
-  EXPECT_EQ(post(server, "/v1/decide/k", R"({"value":1,"ticket":"t"})").status(), 400) << "a ticket, consistent";
+  EXPECT_EQ(post(server, "/v1/decide/k", R"({"value":1,"ticket":"t"})").status(), 503) << "a ticket asks for no mode";
 }
 
 TEST_F(TicketsTest, a_server_that_is_gone_leaves_it_to_the_next_one) {
