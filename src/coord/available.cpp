@@ -165,6 +165,8 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
   if (const auto fault = fault_in_ticket(id)) {  // a reservation's id, as tickets are
     return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
   }
+  const auto journal = journal_.identity();
+  if (!journal) return later(tl::unexpected(Failure{Failure::Kind::unavailable, journal.error()}));
   // Before the store is asked: what is set aside there is known here.
   const auto quota = journal_.ask_quota(wanted);
   if (!quota) return later(tl::unexpected(Failure{Failure::Kind::unavailable, quota.error()}));
@@ -180,7 +182,7 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
                                            " any more: it was given back, or there were too few. Use another id")}));
   }
   auto procedure = std::make_unique<Reserve>(ReserveOptions{id, basket, ttl, intent_remembered},
-                                             loop_.instant() + options_.patience, loop_.random());
+                                             loop_.instant() + options_.patience, loop_.random(), *journal);
   const Reserve* reserving = procedure.get();
   runner_.run(std::move(procedure), [this, quota = *quota, reserving, handler = std::move(handler)]() mutable {
     const Ended<Reservation>& result = *reserving->result();

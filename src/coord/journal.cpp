@@ -166,6 +166,10 @@ Result<void> Journal::put(const Intent& intent) {
   }));
 }
 
+Result<std::string> Journal::identity() {
+  return told(impl_->identity());
+}
+
 Result<Quota> Journal::ask_quota(const Quota& quota) {
   return told(impl_->transaction<Quota>([&]() -> Sql<Quota> {
     auto all = impl_->read_quotas();
@@ -225,8 +229,9 @@ Result<std::size_t> Journal::forget(WallTime before) {
 
 Result<bool> Journal::lock() {
   if (impl_->lock >= 0) return false;
-  // A file of its own: closing any descriptor of the database would drop SQLite's locks on it.
-  const std::string path = impl_->options.path + "-reconcile";
+  // A file of its own: closing any descriptor of the database would drop SQLite's locks on it. Beside the database
+  // itself, as SQLite's own files are, whatever links lead to it.
+  const std::string path = std::string(sqlite3_db_filename(impl_->connection->get(), "main")) + "-reconcile";
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) return fail(Code::denied, "cannot open " + path + ": " + std::strerror(errno));
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {

@@ -62,6 +62,8 @@ class Journal {
   /// An intent that has changed, by the rules of core. What a rejected one drew goes back to its quota with it.
   [[nodiscard]] Result<void> put(const Intent& intent);
 
+  /// Which journal this is: random, made when it is first asked for. Reservations in the store carry it.
+  [[nodiscard]] Result<std::string> identity();
   /// Writes down that goods are to be set aside; what is there under this id already is left as it is, and given.
   [[nodiscard]] Result<Quota> ask_quota(const Quota& quota);
   /// `asked` → `open`, `open` → `closing`, `asked` or `closing` → `returned`. False, and nothing changes: it is not
@@ -74,7 +76,8 @@ class Journal {
   /// Deletes what is over since before then. How many intents.
   [[nodiscard]] Result<std::size_t> forget(WallTime before);
 
-  /// The right to reconcile: one process has it, until it lets go of it or dies. False: another has it.
+  /// The right to reconcile: one process has it, by whatever path it has opened the journal, until it lets go of it
+  /// or dies. False: another has it.
   [[nodiscard]] Result<bool> lock();
   void unlock();
 

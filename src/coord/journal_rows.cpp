@@ -50,6 +50,11 @@ constexpr const char* schema_sql = R"(
   PRAGMA application_id = 1212566092;
   PRAGMA user_version = 1;
 )";
+/// What a journal knows besides, made where it is missing: a program of before that does without.
+constexpr const char* facts_sql = R"(
+  CREATE TABLE IF NOT EXISTS facts(name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  INSERT OR IGNORE INTO facts(name, value) VALUES('id', lower(hex(randomblob(16))));
+)";
 static_assert(version == 1 && application_id == 1212566092, "as written above");
 
 WallTime time_of(std::int64_t count) {
@@ -133,6 +138,16 @@ Sql<void> Journal::Impl::check_store() {
     statement->bind(1, std::string_view(options.store));
     return finish(*statement);
   });
+}
+
+Sql<std::string> Journal::Impl::identity() {
+  if (!known_id.empty()) return known_id;
+  auto found = transaction<std::string>([&]() -> Sql<std::string> {
+    if (auto made = connection->run(facts_sql); !made) return tl::unexpected(made.error());
+    return connection->text("SELECT value FROM facts WHERE name = 'id'");
+  });
+  if (found) known_id = *found;
+  return found;
 }
 
 // ---- Rows ----

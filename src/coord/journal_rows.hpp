@@ -47,10 +47,12 @@ struct Journal::Impl {
   JournalOptions options;
   std::optional<store::Connection> connection;
   int lock = -1;
+  std::string known_id;  // once it was asked for
 
   [[nodiscard]] store::Sql<void> open();
   [[nodiscard]] store::Sql<void> make();
   [[nodiscard]] store::Sql<void> check_store();
+  [[nodiscard]] store::Sql<std::string> identity();
 
   /// In one transaction. What `work` gives back as a failure leaves no trace.
   template <class T>

@@ -161,11 +161,13 @@ void Reconciler::next_quota() {
 }
 
 void Reconciler::give_back(const Quota& quota) {
+  const auto journal = journal_.identity();
+  if (!journal) return fail({Failure::Kind::unavailable, journal.error()});
   Reservation reservation;
   reservation.id = quota.id;
   reservation.basket = quota.basket;
   auto procedure = std::make_unique<EndReservation>(reservation, Reservation::State::cancelled, Duration::zero(),
-                                                    loop_.instant() + options_.patience, loop_.random());
+                                                    loop_.instant() + options_.patience, loop_.random(), *journal);
   const EndReservation* ending = procedure.get();
   runner_.run(std::move(procedure), [this, id = quota.id, ending] {
     const Ended<Reservation>& result = *ending->result();

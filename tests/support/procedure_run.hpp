@@ -94,7 +94,7 @@ class ProcedureRun {
     if (comes == Mishap::lost_request) return answer(Outcome::unknown);
     if (!is_write) {
       const bool is_lost = comes == Mishap::lost_reply || comes == Mishap::late_request;
-      return is_lost ? answer(Outcome::unknown) : answer(Outcome::applied, read(ask));
+      return is_lost ? answer(Outcome::unknown) : look(ask);
     }
     const auto* one = std::get_if<WriteRow>(&ask);
     const std::vector<Update> updates = one != nullptr ? std::vector{one->update} : std::get<WriteRows>(ask).updates;
@@ -105,6 +105,16 @@ class ProcedureRun {
     return comes == Mishap::lost_reply ? answer(Outcome::unknown) : done;
   }
 
+  Answer look(const Ask& ask) const {
+    Answer seen = answer(Outcome::applied, read(ask));
+    const auto* look = std::get_if<LookDue>(&ask);
+    if (look == nullptr || seen.rows.size() <= look->query.limit) return seen;
+    seen.rows.pop_back();
+    seen.next = seen.rows.back().key;
+    return seen;
+  }
+
+  /// Of what is due one more than was asked for, which tells whether there is another page. By key.
   std::vector<Row> read(const Ask& ask) const {
     std::vector<Row> rows;
     const auto take = [&](const std::string& key) {
@@ -116,7 +126,7 @@ class ProcedureRun {
       const std::int64_t before = look->query.before.time_since_epoch().count();
       for (const auto& [key, row] : table_.rows()) {
         if (row.text(attribute::desired_state) == look->query.state && row.number(attribute::expires_at) < before &&
-            rows.size() < look->query.limit) {
+            rows.size() <= look->query.limit && key > look->query.page) {
           rows.push_back(row);
         }
       }

@@ -117,6 +117,24 @@ TEST_F(AvailableTest, stock_is_sold_out_of_what_was_set_aside_and_the_rest_comes
   EXPECT_EQ(here_->reconcile()->quotas_returned, 0U);
 }
 
+// Found by an attacker: both were told that theirs are set aside, and sold them.
+TEST_F(AvailableTest, nothing_that_another_has_set_aside_is_a_quota_here) {
+  put_hats(10);
+  const auto there = join("there");
+  ASSERT_TRUE(there->set_aside("till", {{"hat", 4}}));
+  const auto refused = here_->set_aside("till", {{"hat", 4}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Failure::Kind::mismatch);
+  EXPECT_FALSE(here_->available->sell({{"hat", 1}}, "a"));
+  there->stop();
+  there->start();
+  ASSERT_TRUE(there->set_aside("till", {{"hat", 4}})) << "a journal is itself when it is opened again";
+  ASSERT_TRUE(there->available->sell({{"hat", 1}}, "a"));
+  ASSERT_TRUE(*there->available->give_back("till"));
+  EXPECT_EQ(there->reconcile()->quotas_returned, 1U);
+  EXPECT_EQ(hats(), 9);
+}
+
 TEST_F(AvailableTest, a_quota_that_was_ended_by_another_sells_nothing_more) {
   put_hats(10);
   ASSERT_TRUE(here_->set_aside("quota", {{"hat", 4}}));

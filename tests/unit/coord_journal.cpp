@@ -242,6 +242,28 @@ TEST_F(JournalTest, one_reconciles_while_others_append) {
   EXPECT_TRUE(*second->lock());
 }
 
+// Found by an attacker: two of them made good for the same ticket at once.
+TEST_F(JournalTest, one_reconciles_by_whatever_path_it_is_reached) {
+  const auto first = open();
+  JournalOptions linked = options();
+  linked.path = folder_.file("link");
+  std::filesystem::create_symlink(path_, linked.path);
+  const auto second = Journal::open(linked);
+  ASSERT_TRUE(second) << second.error().detail;
+  ASSERT_TRUE(*first->lock());
+  EXPECT_FALSE(*(*second)->lock());
+  first->unlock();
+  EXPECT_TRUE(*(*second)->lock());
+}
+
+TEST_F(JournalTest, each_has_an_identity_that_stays) {
+  const std::string id = *open()->identity();
+  EXPECT_EQ(id.size(), 32U);
+  EXPECT_EQ(*open()->identity(), id);
+  std::filesystem::remove(path_);
+  EXPECT_NE(*open()->identity(), id);
+}
+
 TEST_F(JournalTest, processes_that_append_at_once_lose_nothing_and_draw_no_more_than_there_is) {
   constexpr int processes = 4;
   constexpr int each = 10;

@@ -231,6 +231,61 @@ TEST_F(StockTest, a_repeat_sets_nothing_aside_and_another_basket_under_its_id_is
   EXPECT_EQ(reserve("r", {{"shirt", 3}}).error().kind, Failure::Kind::mismatch);
 }
 
+// Found by an attacker: goods that were set aside for a journal were promised to whoever used the same id, too.
+TEST_F(StockTest, a_journals_quota_is_nobody_elses_reservation) {
+  put("shirt", 10);
+  const auto ask = [&](const std::string& id, const std::string& journal) {
+    Reserve reserving({id, {{"shirt", 5}}, 10min}, run_.now.instant + 10s, random_, journal);
+    run_.run(reserving);
+    return *reserving.result();
+  };
+  const auto quota = ask("q", "a");
+  ASSERT_TRUE(quota && reserve("r", {{"shirt", 5}}));
+  EXPECT_TRUE(ask("q", "a")->was_repeat);
+  EXPECT_EQ(ask("q", "b").error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(ask("r", "a").error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(reserve("q", {{"shirt", 5}}).error().kind, Failure::Kind::mismatch);
+  for (const State into : {State::confirmed, State::cancelled}) {
+    EXPECT_EQ(end(*quota, into).error().kind, Failure::Kind::mismatch);
+  }
+  for (const auto& [journal, works] : {std::pair{"b", false}, std::pair{"a", true}}) {
+    EndReservation ending(*quota, State::cancelled, 500ms, run_.now.instant + 10s, random_, journal);
+    run_.run(ending);
+    EXPECT_EQ(ending.result()->has_value(), works);
+  }
+  EXPECT_EQ(available("shirt"), 5);
+}
+
+TEST_F(StockTest, a_quota_that_expired_is_returned_by_anybody) {
+  put("shirt", 5);
+  Reserve reserving({"q", {{"shirt", 5}}, 10min}, run_.now.instant + 10s, random_, "a");
+  run_.run(reserving);
+  run_.pass(1h);
+  EXPECT_EQ(end(**reserving.result(), State::expired)->state, State::expired);
+  EXPECT_EQ(available("shirt"), 5);
+}
+
+// Found by an attacker: whatever expired after a page full of what cannot be returned never came back.
+TEST_F(StockTest, what_cannot_be_returned_holds_up_nothing_that_can) {
+  put("hat", 10);
+  put("shirt", 10);
+  for (const std::string id : {"a1", "a2", "a3", "a4", "a5"}) ASSERT_TRUE(reserve(id, {{"hat", 1}}, 1min));
+  for (const std::string id : {"b1", "b2", "b3"}) ASSERT_TRUE(reserve(id, {{"shirt", 1}}, 1min));
+  for (const std::string id : {"a1", "a2", "a3", "a4", "a5"}) {
+    Row& row = table_.add(Reserve::row_key(id));
+    row.attributes.insert_or_assign(std::string(coord::outcome), Value("?"));
+    row.attributes.insert_or_assign(std::string(attribute::desired_state), Value(coord::reserved_state));
+    row.attributes.insert_or_assign(std::string(attribute::expires_at), Value(std::int64_t{1}));
+  }
+  run_.pass(1h);
+  for (const std::size_t returned : {2U, 1U, 0U}) {
+    ReturnExpired returning(500ms, 2, run_.now.instant + 10s, random_);
+    run_.run(returning);
+    EXPECT_EQ(returning.result()->value(), returned) << "at most two at once";
+  }
+  EXPECT_EQ(available("shirt"), 10);
+}
+
 TEST_F(StockTest, a_repeat_of_what_has_ended_is_refused_since_nothing_is_set_aside) {
   put("shirt", 5);
   const auto bought = *reserve("bought", {{"shirt", 1}});

@@ -187,6 +187,32 @@ TEST_F(DrawTest, a_sale_under_the_name_of_what_it_is_drawn_from_is_a_mismatch) {
   EXPECT_EQ(available(), 10);
 }
 
+// Found by an attacker: a journal had forgotten its confirmed ticket, took it from its next quota, and was told that
+// it was rejected.
+TEST_F(DrawTest, what_was_sold_is_sold_whichever_quota_it_is_drawn_from_the_next_time) {
+  ASSERT_TRUE(draw_hats("a", 2));
+  Reserve reserving({"next", {{"hat", 5}}, 1h}, deadline(), random_);
+  run_.run(reserving);
+  const auto rows = table_.rows();
+  const auto again = [&](std::string id, std::int64_t hats) {
+    Draw drawing({std::move(id), "next", {{"hat", hats}}}, deadline(), random_);
+    run_.run(drawing);
+    return *drawing.result();
+  };
+  ASSERT_TRUE(again("a", 2));
+  EXPECT_TRUE(again("a", 2)->was_repeat);
+  EXPECT_EQ(again("a", 1).error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(again("quota", 3).error().kind, Failure::Kind::mismatch) << "it is no sale";
+  EXPECT_EQ(table_.rows(), rows);
+}
+
+TEST_F(DrawTest, what_was_sold_under_an_id_is_not_reserved_under_it) {
+  ASSERT_TRUE(draw_hats("a", 2));
+  Reserve reserving({"a", {{"hat", 2}}, 1h}, deadline(), random_);
+  run_.run(reserving);
+  EXPECT_EQ(reserving.result()->error().kind, Failure::Kind::mismatch);
+}
+
 TEST_F(DrawTest, all_of_it_may_be_drawn) {
   EXPECT_TRUE(draw_hats("a", 5));
   ASSERT_TRUE(cancel());
@@ -266,6 +292,13 @@ TEST_F(PrecludeTest, a_reservation_that_was_precluded_is_none_and_not_damaged) {
   ReadReservation reading(intents()[1].ticket, deadline(), random_);
   run_.run(reading);
   EXPECT_EQ(reading.result()->error().error.code, Code::not_found);
+}
+
+TEST_F(PrecludeTest, a_reservation_under_its_ticket_is_no_sale_that_has_happened) {
+  Reserve reserving({"t", {{"hat", 1}}, 1h}, deadline(), random_);
+  run_.run(reserving);
+  ASSERT_TRUE(reserving.result()->has_value());
+  EXPECT_FALSE(has_happened(intent_of(DrawWish{{{"hat", 1}}, "quota"})));
 }
 
 TEST_F(PrecludeTest, what_has_happened_is_not_precluded) {

@@ -153,7 +153,11 @@ std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket)
 }
 
 Preclude::Plan Preclude::plan(Now now) {
-  if (const Row* row = find(key())) return Precluded{row->text(coord::outcome) != coord::precluded};
+  if (const Row* row = find(key())) {
+    // A reservation that is no sale has taken the ticket's place: what was to be sold never is.
+    const bool is_another = reservation_in(*row).has_value() && !is_sale(*row);
+    return Precluded{row->text(coord::outcome) != coord::precluded && !is_another};
+  }
   std::vector<Change> note = remembered(now.wall, intent_remembered);
   note.push_back(Change::set(coord::outcome, coord::precluded));
   // Of a message: as the number of none (what was sent under this id, and when).

@@ -19,6 +19,8 @@ constexpr std::string_view remember_s = "remember_s";
 /// How often something was drawn from a reservation: two that change what is left in it notice each other.
 constexpr std::string_view draws = "draws";
 constexpr std::string_view drawn_from = "drawn_from";
+/// Which journal's quota it is.
+constexpr std::string_view quota_of = "quota_of";
 
 std::vector<std::string> keys_of(std::string_view id, const Basket& basket) {
   std::vector<std::string> keys{Reserve::row_key(id)};
@@ -129,10 +131,16 @@ std::optional<Reservation> reservation_in(const Row& row) {
   return reservation;
 }
 
+bool is_sale(const Row& row) {
+  return !row.text(drawn_from).empty();
+}
+
 // ---- Reserve ----
 
-Reserve::Reserve(ReserveOptions options, Instant deadline, Random& random)
-    : RowProcedure(keys_of(options.id, options.basket), deadline, random), options_(std::move(options)) {
+Reserve::Reserve(ReserveOptions options, Instant deadline, Random& random, std::string quota_of)
+    : RowProcedure(keys_of(options.id, options.basket), deadline, random),
+      options_(std::move(options)),
+      quota_of_(std::move(quota_of)) {
   HOLDFAST_ASSERT(!options_.id.empty() && check_basket(options_.basket), "looked at by who was given them");
 }
 
@@ -151,6 +159,12 @@ Reserve::Plan Reserve::plan(Now now) {
     if (!there || there->basket != options_.basket) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of other goods.")};
+    }
+    if (row->text(quota_of) != quota_of_ || is_sale(*row)) {
+      return Failure{Failure::Kind::mismatch,
+                     Error(Code::usage, "The reservation " + options_.id +
+                                            " was made before, by somebody else: for a journal, or not for this one. "
+                                            "Use another id.")};
     }
     // Who reserves goes on to be paid: of what has ended nothing is set aside any more. What this very call has set
     // aside it tells as it is, with its time.
@@ -178,14 +192,15 @@ Reserve::Plan Reserve::plan(Now now) {
                        Condition::is(coord::available, Condition::Compare::greater_equal, count)});
   }
   const auto remember = std::chrono::ceil<std::chrono::seconds>(options_.remember).count();
-  updates.push_back(
-      {keys().front(),
-       {Change::set(attribute::desired_state, coord::reserved_state),
-        Change::set(attribute::expires_at, std::int64_t{expires_at.time_since_epoch().count()}),
-        Change::set(coord::reserved_until, std::int64_t{expires_at.time_since_epoch().count()}),
-        Change::set(coord::outcome, to_string(State::held)), Change::set(coord::items, value_of(options_.basket)),
-        Change::set(remember_s, std::int64_t{remember}), Change::set(attribute::attempt, attempt().to_string())},
-       Condition::row_missing()});
+  std::vector<Change> made{Change::set(attribute::desired_state, coord::reserved_state),
+                           Change::set(attribute::expires_at, std::int64_t{expires_at.time_since_epoch().count()}),
+                           Change::set(coord::reserved_until, std::int64_t{expires_at.time_since_epoch().count()}),
+                           Change::set(coord::outcome, to_string(State::held)),
+                           Change::set(coord::items, value_of(options_.basket)),
+                           Change::set(remember_s, std::int64_t{remember}),
+                           Change::set(attribute::attempt, attempt().to_string())};
+  if (!quota_of_.empty()) made.push_back(Change::set(quota_of, quota_of_));
+  updates.push_back({keys().front(), std::move(made), Condition::row_missing()});
   return updates;
 }
 
@@ -203,7 +218,8 @@ Draw::Plan Draw::plan(Now now) {
   }
   if (const Row* row = find(keys()[0])) {
     std::optional<Reservation> there = reservation_in(*row);
-    if (!there || there->basket != options_.basket || row->text(drawn_from) != options_.from) {
+    // Drawn from whichever: a journal that has forgotten its ticket takes it from another quota the next time.
+    if (!there || there->basket != options_.basket || !is_sale(*row)) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of something else.")};
     }
@@ -253,13 +269,14 @@ ReadReservation::Plan ReadReservation::plan(Now now) {
 }
 
 EndReservation::EndReservation(const Reservation& reservation, State into, Duration skew, Instant deadline,
-                               Random& random)
+                               Random& random, std::string quota_of)
     : RowProcedure(into == State::confirmed ? std::vector{Reserve::row_key(reservation.id)}
                                             : keys_of(reservation.id, reservation.basket),
                    deadline, random),
       reservation_(reservation),
       into_(into),
-      skew_(skew) {
+      skew_(skew),
+      quota_of_(std::move(quota_of)) {
   HOLDFAST_ASSERT(into != State::held, "an end");
 }
 
@@ -273,6 +290,13 @@ EndReservation::Plan EndReservation::plan(Now now) {
   std::optional<Reservation> there = reservation_in(*row);
   if (!there || !is_part_of(there->basket, reservation_.basket)) {
     return damaged_row(row->key);
+  }
+  // One that an older program has made says nothing of journals.
+  if (const auto owner = row->text(quota_of); into_ != State::expired && !owner.empty() && owner != quota_of_) {
+    return Failure{Failure::Kind::mismatch,
+                   Error(Code::usage, "The reservation " + there->id +
+                                          " is the quota of a journal: give it back there ('holdfast journal "
+                                          "give-back', then 'reconcile').")};
   }
   if (there->state == into_) {
     there->was_repeat = row->text(attribute::attempt) != attempt().to_string();
@@ -321,7 +345,8 @@ std::optional<Ask> ReturnExpired::next(Now now) {
     found_.pop_back();
     return next(now);
   }
-  if (has_looked_) {
+  const bool is_enough = page_.empty() || returned_ >= most_ || now.instant >= deadline();
+  if (has_looked_ && is_enough) {
     result_ = returned_;
     return std::nullopt;
   }
@@ -336,7 +361,8 @@ std::optional<Ask> ReturnExpired::next(Now now) {
   QueryDue query;
   query.state = coord::reserved_state;
   query.before = now.wall - std::chrono::ceil<milliseconds>(skew_) + milliseconds(1);  // up to then
-  query.limit = most_;
+  query.limit = most_ - returned_;
+  query.page = page_;
   return LookDue{std::move(query)};
 }
 
@@ -355,6 +381,7 @@ void ReturnExpired::on(Answer answer, Now now) {
       break;
   }
   has_looked_ = true;
+  page_ = std::move(answer.next);
   for (const Row& row : answer.rows) {
     if (auto found = reservation_in(row)) found_.push_back(*std::move(found));
   }

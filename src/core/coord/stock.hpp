@@ -21,14 +21,19 @@ inline constexpr std::size_t basket_most = 99;  ///< of a transaction's 100 rows
 
 /// What the row says; nothing where it is damaged.
 [[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
+/// Whether it was drawn from another reservation: sold out of a quota.
+[[nodiscard]] bool is_sale(const Row& row);
 
 /// Sets goods aside, all or none, never below zero: a transaction over the reservation and its SKUs, so it needs a
 /// store with transactions. Refused where one SKU has too few (Code::exhausted), which leaves no trace, and where the
 /// id's reservation was cancelled or has expired (Code::denied). A repeat of what is held or confirmed is told its
 /// state.
+///
+/// `quota_of`: the journal whose quota it is. Only that journal's repeat is one: what another made, or nobody that is
+/// a journal, is a mismatch, so that no two promise the same goods.
 class Reserve final : public RowProcedure<Reservation> {
  public:
-  Reserve(ReserveOptions options, Instant deadline, Random& random);
+  Reserve(ReserveOptions options, Instant deadline, Random& random, std::string quota_of = {});
 
   [[nodiscard]] static std::string row_key(std::string_view id);
   [[nodiscard]] static std::string stock_key(std::string_view sku);
@@ -37,6 +42,7 @@ class Reserve final : public RowProcedure<Reservation> {
   [[nodiscard]] Plan plan(Now now) override;
 
   const ReserveOptions options_;
+  const std::string quota_of_;
 };
 
 struct DrawOptions {
@@ -47,8 +53,9 @@ struct DrawOptions {
 };
 
 /// Sells part of what a reservation holds back: it becomes a reservation of its own, confirmed at once, and what is
-/// left stays held. One transaction over both, once for each id. Refused where too little is left, or where the
-/// reservation has ended; from its expiry on it may end at any time, and until it does it can be drawn on.
+/// left stays held. One transaction over both, once for each id, whichever reservation it was drawn from. Refused
+/// where too little is left, or where the reservation has ended; from its expiry on it may end at any time, and until
+/// it does it can be drawn on.
 class Draw final : public RowProcedure<Reservation> {
  public:
   Draw(DrawOptions options, Instant deadline, Random& random);
@@ -76,9 +83,10 @@ class ReadReservation final : public RowProcedure<Reservation> {
 class EndReservation final : public RowProcedure<Reservation> {
  public:
   /// `basket` as the reservation's row says: a reservation is read first (or found through the index). What was drawn
-  /// from it since is left alone.
+  /// from it since is left alone. The quota of a journal is confirmed or cancelled by that journal alone
+  /// (`quota_of`): it may have sold of it what the store has not heard of yet.
   EndReservation(const Reservation& reservation, Reservation::State into, Duration skew, Instant deadline,
-                 Random& random);
+                 Random& random, std::string quota_of = {});
 
  private:
   [[nodiscard]] Plan plan(Now now) override;
@@ -86,10 +94,11 @@ class EndReservation final : public RowProcedure<Reservation> {
   const Reservation reservation_;
   const Reservation::State into_;
   const Duration skew_;
+  const std::string quota_of_;
 };
 
 /// Returns the goods of reservations that have expired, as the index tells them: the result is how many. At most
-/// `most`, earliest first.
+/// `most`, earliest first. Those that cannot be returned hold up no others.
 class ReturnExpired final : public Procedure {
  public:
   ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random);
@@ -105,6 +114,7 @@ class ReturnExpired final : public Procedure {
   Random& random_;
   Tries tries_;
   bool has_looked_ = false;
+  std::string page_;  // the next one; empty: there is none
   bool pausing_ = false;
   std::vector<Reservation> found_;  // the next to be returned last
   std::optional<EndReservation> returning_;
