@@ -1,6 +1,7 @@
 // Decisions, counters, stock.
 #include "core/coord/counter.hpp"
 #include "core/coord/decision.hpp"
+#include "core/coord/limits.hpp"
 #include "core/coord/stock.hpp"
 #include "holdfast/assert.hpp"
 #include "serve/desk.hpp"
@@ -12,7 +13,7 @@ namespace holdfast::serve {
 namespace {
 
 using Type = Field::Type;
-constexpr std::int64_t longest_memory = std::int64_t{366} * 24 * 3'600'000;
+using coord::in_ms;
 
 // ---- Decisions ----
 
@@ -206,8 +207,8 @@ std::vector<Field> add_fields() {
            .type = Type::duration,
            .about = "how long the operation's id is known, at least",
            .otherwise = "24h",
-           .least = 1000,
-           .most = longest_memory}};
+           .least = in_ms(coord::remembered.least),
+           .most = in_ms(coord::remembered.most)}};
 }
 
 Field was_repeat() {
@@ -295,14 +296,14 @@ void add_reservation_routes(std::vector<Route>& routes) {
           .type = Type::duration,
           .about = "not confirmed by then: the goods come back",
           .otherwise = "15m",
-          .least = 1000,
-          .most = longest_memory},
+          .least = in_ms(coord::reserved.least),
+          .most = in_ms(coord::reserved.most)},
          {.name = "remember",
           .type = Type::duration,
           .about = "how long the id is known after that, at least",
           .otherwise = "168h",
-          .least = 1000,
-          .most = longest_memory}}},
+          .least = in_ms(coord::remembered.least),
+          .most = in_ms(coord::remembered.most)}}},
        {},
        {{201, "they are set aside", reservation_schema()},
         {200, "they had been set aside under this id before: held, or confirmed", reservation_schema()}},

@@ -2,6 +2,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "coord/fingerprint.hpp"
+#include "core/coord/limits.hpp"
 #include "serve/right.hpp"
 
 namespace holdfast::serve {
@@ -181,7 +182,8 @@ void add_finish(std::vector<Route>& routes) {
                        .type = Type::duration,
                        .about = "how long the result is kept, at least",
                        .otherwise = "24h",
-                       .least = 1000}}},
+                       .least = coord::in_ms(coord::remembered.least),
+                       .most = coord::in_ms(coord::remembered.most)}}},
                     {},
                     {{200,
                       "it stands",

@@ -1,6 +1,7 @@
 // Ordered queues.
 #include <boost/json/array.hpp>
 
+#include "core/coord/limits.hpp"
 #include "core/coord/queue.hpp"
 #include "core/coord/queue_look.hpp"
 #include "serve/desk.hpp"
@@ -12,7 +13,7 @@ namespace holdfast::serve {
 namespace {
 
 using Type = Field::Type;
-constexpr std::int64_t day_ms = 24 * 3'600'000;
+using coord::in_ms;
 constexpr std::size_t groups_most = 10'000;  // of one answer to stats
 
 std::shared_ptr<const Schema> message_schema() {
@@ -267,19 +268,19 @@ void add_sending(std::vector<Route>& routes) {
                        .type = Type::duration,
                        .about = "not given out earlier, nor what comes after it",
                        .otherwise = "0",
-                       .most = 15 * day_ms},
+                       .most = in_ms(coord::delayed.most)},
                       {.name = "dedup_window",
                        .type = Type::duration,
                        .about = "how long dedup_id is known, at least",
                        .otherwise = "10m",
-                       .least = 300'000,
-                       .most = 15 * day_ms},
+                       .least = in_ms(coord::deduplicated.least),
+                       .most = in_ms(coord::deduplicated.most)},
                       {.name = "retention",
                        .type = Type::duration,
                        .about = "how long it is kept if nobody acknowledges it",
                        .otherwise = "336h",
                        .least = 60'000,
-                       .most = 366 * day_ms},
+                       .most = in_ms(coord::remembered.most)},
                       mode}},
                     {},
                     {{200,
@@ -313,8 +314,8 @@ void add_receiving(std::vector<Route>& routes) {
                        .type = Type::duration,
                        .about = "how long the group is the caller's",
                        .otherwise = "30s",
-                       .least = 100,
-                       .most = day_ms},
+                       .least = in_ms(coord::visible.least),
+                       .most = in_ms(coord::visible.most)},
                       skew_field(),
                       {.name = "wait",
                        .type = Type::duration,
@@ -359,7 +360,7 @@ void add_settling(std::vector<Route>& routes) {
                               .type = Type::duration,
                               .about = "not before this has passed",
                               .otherwise = "0",
-                              .most = 15 * day_ms}},
+                              .most = in_ms(coord::delayed.most)}},
                             nack));
   routes.push_back(settling("/v1/queues/{queue}/extend", "extendBatch", "The group is the caller's for longer",
                             "ExtendBatch",
@@ -367,8 +368,8 @@ void add_settling(std::vector<Route>& routes) {
                               .type = Type::duration,
                               .about = "for how long from now on, at least: nothing is taken back",
                               .is_required = true,
-                              .least = 100,
-                              .most = day_ms}},
+                              .least = in_ms(coord::visible.least),
+                              .most = in_ms(coord::visible.most)}},
                             extend));
   routes.push_back(settling(
       "/v1/queues/{queue}/park", "parkGroup", "The group is set aside, with all that is in it", "Park",

@@ -437,6 +437,28 @@ class BesideTheCommandLine(Served):
                 self.assertTrue(told[0].stdout.endswith(f" {json.dumps(value, separators=(',', ':'))}\n"), told[0].stdout)
                 self.assertEqual(json.loads(told[1].stdout)["proposed"], value)
 
+    def test_what_both_may_be_asked_has_one_default(self):
+        document, compared = Caller(self.start()).document, 0
+        seconds = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+        def value(text: str):
+            match = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text)
+            return int(match[1]) * seconds[match[2]] if match else int(text) if text.isdigit() else text
+
+        for command, path in {"run": "/v1/tasks/{task}/acquire", "once": "/v1/once/{key}",
+                              "counter add": "/v1/counters/{key}/add", "stock add": "/v1/stock/{sku}/add",
+                              "stock reserve": "/v1/reservations/{id}", "queue send": "/v1/queues/{queue}/send",
+                              "queue receive": "/v1/queues/{queue}/receive",
+                              "queue nack": "/v1/queues/{queue}/nack"}.items():
+            body = document.operations["POST", path]["requestBody"]["content"]["application/json"]["schema"]
+            said = " ".join(self.cli(*command.split(), "--help")[1].split())
+            for name, schema in document.resolve(body)["properties"].items():
+                option = re.search(rf" --{name.replace('_', '-')} [A-Z]+ [^\[]*\[([^;\]]*)", said)
+                if "default" in schema and option and name != "wait":  # none in both, in other words
+                    self.assertEqual(value(option[1]), value(str(schema["default"])), f"{command} --{name}")
+                    compared += 1
+        self.assertGreater(compared, 8)
+
     def test_what_was_finished_here_is_told_there(self):
         caller = Caller(self.start())
         for key, succeeded in (("good", True), ("bad", False)):

@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <cstdint>
 
 #include "holdfast/types.hpp"
 
@@ -25,6 +26,9 @@ inline constexpr Span deduplicated{std::chrono::minutes(5), std::chrono::days(15
 /// Of a group that is leased: in less nothing can be done, and it would count as a receive.
 inline constexpr Span visible{std::chrono::milliseconds(100), std::chrono::days(1)};
 
+[[nodiscard]] constexpr std::int64_t in_ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
 [[nodiscard]] constexpr bool is_within(Duration value, const Span& span) {
   return value >= span.least && value <= span.most;
 }
