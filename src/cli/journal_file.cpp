@@ -1,12 +1,11 @@
 #include "cli/journal_file.hpp"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "cli/options.hpp"
 #include "cli/store_session.hpp"
 #include "store/open.hpp"
+#include "store/place.hpp"
 
 namespace holdfast::cli {
 
@@ -15,10 +14,7 @@ namespace {
 /// As it is written into a journal: the same table, wherever the command is called from.
 std::string store_name(const std::string& store) {
   if (store::is_remote(store)) return store;
-  std::error_code ignored;
-  // Absolute first: of a relative path that is not there, weakly_canonical() leaves the folder out.
-  const auto path = std::filesystem::absolute(store::path_of(store), ignored);
-  return "sqlite:" + std::filesystem::weakly_canonical(path, ignored).string();
+  return "sqlite:" + store::without_links(store::path_of(store)).string();
 }
 
 }  // namespace
@@ -32,6 +28,7 @@ Result<std::unique_ptr<coord::Journal>> open_journal(const std::string& file, co
   coord::JournalOptions options;
   options.path = file;
   options.store = store_name(store);
+  options.place = store::place_of(store);
   options.create = create;
   return coord::Journal::open(std::move(options));
 }

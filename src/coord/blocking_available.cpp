@@ -9,6 +9,7 @@
 #include "core/coord/stock.hpp"
 #include "holdfast/available.hpp"
 #include "runtime/shortage.hpp"
+#include "store/place.hpp"
 
 namespace holdfast {
 
@@ -87,6 +88,7 @@ Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(Coordin
                       coord::JournalOptions file;
                       file.path = mode.journal;
                       file.store = options.store;
+                      file.place = store::place_of(options.store);
                       auto journal = Journal::open(std::move(file));
                       if (!journal) return tl::unexpected(journal.error());
                       auto made = std::make_shared<Shop>(

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,9 @@ struct JournalOptions {
   /// What the intents are for. A journal that was begun for another store is refused: replayed there, they would
   /// happen in the wrong place. Empty: any (for looking only).
   std::string store;
+  /// What that name comes to (store::place_of()): it is this that has to be the same, each as far as it is known.
+  /// Empty: the name is.
+  std::map<std::string, std::string> place;
   bool create = true;
   std::int64_t pages_max = 0;  ///< the file's size limit in pages of 4 KiB; 0: SQLite's own
 

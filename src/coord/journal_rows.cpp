@@ -126,18 +126,66 @@ Sql<void> Journal::Impl::make() {
 Sql<void> Journal::Impl::check_store() {
   if (options.store.empty()) return {};
   return transaction<void>([&]() -> Sql<void> {
-    const auto known = connection->text("SELECT coalesce(max(name), '') FROM store");
-    if (!known) return tl::unexpected(known.error());
-    if (*known == options.store) return {};
-    if (!known->empty()) {
-      return failed(Code::usage, "the journal " + options.path + " is for the store " + *known + ", not for " +
-                                     options.store + ": name that store, or another journal");
+    if (options.place.empty()) return check_name(false);
+    if (auto made = connection->run(facts_sql); !made) return made;
+    const auto is_known = check_place();
+    if (!is_known) return tl::unexpected(is_known.error());
+    if (auto named = check_name(*is_known); !named) return named;
+    for (const auto& [name, value] : options.place) {
+      if (auto kept = keep_fact(name, value); !kept) return kept;
     }
-    auto statement = prepare("INSERT INTO store(name) VALUES(?1)");
-    if (!statement) return tl::unexpected(statement.error());
-    statement->bind(1, std::string_view(options.store));
-    return finish(*statement);
+    return {};
   });
+}
+
+/// As it was written at first. Where it is known what it comes to, it is for people.
+Sql<void> Journal::Impl::check_name(bool is_place_known) {
+  const auto known = connection->text("SELECT coalesce(max(name), '') FROM store");
+  if (!known) return tl::unexpected(known.error());
+  if (*known == options.store || (is_place_known && !known->empty())) return {};
+  if (!known->empty()) {
+    return failed(Code::usage, "the journal " + options.path + " is for the store " + *known + ", not for " +
+                                   options.store + ": name that store, or another journal");
+  }
+  auto statement = prepare("INSERT INTO store(name) VALUES(?1)");
+  if (!statement) return tl::unexpected(statement.error());
+  statement->bind(1, std::string_view(options.store));
+  return finish(*statement);
+}
+
+/// Whether something is known of it, and all that is known is the same.
+Sql<bool> Journal::Impl::check_place() {
+  bool is_known = false;
+  for (const auto& [name, value] : options.place) {
+    const auto known = fact("store_" + name);
+    if (!known) return tl::unexpected(known.error());
+    if (known->empty()) continue;
+    is_known = true;
+    if (*known == value) continue;
+    return failed(Code::usage, "the journal " + options.path + " is for the store with the " + name + " " + *known +
+                                   ", not for that with " + value + " (" + options.store +
+                                   "): name that store, or another journal");
+  }
+  return is_known;
+}
+
+Sql<std::string> Journal::Impl::fact(const std::string& name) const {
+  auto statement = prepare("SELECT value FROM facts WHERE name = ?1");
+  if (!statement) return tl::unexpected(std::move(statement.error()));
+  statement->bind(1, std::string_view(name));
+  const int code = statement->step();
+  if (code == SQLITE_DONE) return std::string();
+  if (code != SQLITE_ROW) return tl::unexpected(connection->failure(code, "read"));
+  return std::string(statement->text(0));
+}
+
+Sql<void> Journal::Impl::keep_fact(const std::string& name, const std::string& value) const {
+  auto statement = prepare("INSERT OR IGNORE INTO facts(name, value) VALUES(?1, ?2)");
+  if (!statement) return tl::unexpected(std::move(statement.error()));
+  const std::string kept = "store_" + name;
+  statement->bind(1, std::string_view(kept));
+  statement->bind(2, std::string_view(value));
+  return finish(*statement);
 }
 
 Sql<std::string> Journal::Impl::identity() {

@@ -52,6 +52,10 @@ struct Journal::Impl {
   [[nodiscard]] store::Sql<void> open();
   [[nodiscard]] store::Sql<void> make();
   [[nodiscard]] store::Sql<void> check_store();
+  [[nodiscard]] store::Sql<void> check_name(bool is_place_known);
+  [[nodiscard]] store::Sql<bool> check_place();
+  [[nodiscard]] store::Sql<std::string> fact(const std::string& name) const;
+  [[nodiscard]] store::Sql<void> keep_fact(const std::string& name, const std::string& value) const;
   [[nodiscard]] store::Sql<std::string> identity();
 
   /// In one transaction. What `work` gives back as a failure leaves no trace.

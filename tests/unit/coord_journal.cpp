@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -166,6 +167,41 @@ TEST_F(JournalTest, a_journal_for_another_store_is_refused) {
   EXPECT_THAT(refused.error().detail, HasSubstr("sqlite:/shop.db"));
   other.store.clear();
   EXPECT_TRUE(Journal::open(other)) << "to look at it";
+}
+
+// Found by an attacker: accepted for a table in one region, it was carried out in that of another.
+TEST_F(JournalTest, the_store_it_is_for_is_what_its_name_comes_to) {
+  const auto with = [&](const std::string& name, std::map<std::string, std::string> place) {
+    JournalOptions all = options();
+    all.store = name;
+    all.place = std::move(place);
+    return Journal::open(all);
+  };
+  const std::string table = "dynamodb://jobs";
+  ASSERT_TRUE(with(table, {{"table", table}}));
+  ASSERT_TRUE(with(table, {{"table", table}, {"region", "eu-west-1"}, {"endpoint", "https://a"}}));
+  EXPECT_TRUE(
+      with(table + "?region=eu-west-1", {{"table", table}, {"region", "eu-west-1"}, {"endpoint", "https://a"}}));
+  EXPECT_TRUE(with(table, {{"table", table}})) << "as far as it is known";
+  EXPECT_EQ(with(table, {{"table", table}, {"region", "eu-west-2"}, {"endpoint", "https://a"}}).error().code,
+            Code::usage);
+  const auto refused = with(table, {{"table", table}, {"region", "eu-west-1"}, {"endpoint", "https://b"}});
+  EXPECT_THAT(refused.error().detail,
+              HasSubstr("is for the store with the endpoint https://a, not for that with https://b"));
+  EXPECT_FALSE(with("dynamodb://other", {{"table", "dynamodb://other"}}));
+}
+
+TEST_F(JournalTest, one_that_knows_no_more_than_its_stores_name_learns_what_that_comes_to) {
+  ASSERT_TRUE(open());
+  run_sql("DROP TABLE IF EXISTS facts");
+  JournalOptions other = options();
+  other.store = "sqlite:/link.db";
+  other.place = {{"table", "sqlite:/real.db"}};
+  EXPECT_FALSE(Journal::open(other));
+  JournalOptions same = options();
+  same.place = {{"table", "sqlite:/real.db"}};
+  EXPECT_TRUE(Journal::open(same));
+  EXPECT_TRUE(Journal::open(other)) << "it is the same file";
 }
 
 TEST_F(JournalTest, what_is_no_journal_is_left_alone) {
