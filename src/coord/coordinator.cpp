@@ -21,12 +21,15 @@ struct Coordinator::Acquiring {
   TaskOptions options;
   TaskEvents events;
   Instant wait_until{};
+  Instant deadline{};
+  unsigned beaten = 0;
 };
 
 struct Coordinator::Once {
   OnceOptions options;
   TaskOptions task;
   OnceEvents events;
+  unsigned beaten = 0;
   Epoch epoch;
   std::shared_ptr<std::optional<OnceResult>> result = std::make_shared<std::optional<OnceResult>>();
 };
@@ -66,7 +69,7 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
     }));
   };
   events.lost = claim->lost;
-  events.ended = [claim, is_held](HoldEnd how, const Error& error) {
+  events.ended = [this, claim, is_held](HoldEnd how, const Error& error) {
     if (*is_held) return claim->ended(how, error);
     if (how == HoldEnd::beaten) return claim->beaten();
     if (how == HoldEnd::rejected) return claim->failed({Failure::Kind::rejected, error});
@@ -77,15 +80,25 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
                                          "runs out by itself. " +
                                              error.detail)});
     }
+    if (loop_.instant() < claim->by) return claim->beaten();  // nothing has happened yet, and there is time left
     const std::string why = error.detail.empty() ? "There was no time left to ask the store." : error.detail;
     claim->failed({Failure::Kind::unavailable, Error(Code::unavailable, "Nothing happened: " + why)});
   };
-  if (!by->claim(candidate, claim->by, claim->extra, claim->when_lost, std::move(events))) {
-    // Held by this very process, or the wall clock was set back since it was looked at.
-    loop_.call_after(std::chrono::milliseconds(25), [claim, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) claim->beaten();
-    });
-  }
+  // False: held by this very process, or the wall clock was set back since it was looked at.
+  if (!by->claim(candidate, claim->by, claim->extra, claim->when_lost, std::move(events))) claim->beaten();
+}
+
+/// Another look after a claim that came to nothing: soon, and later each time, so that a row which looks free and
+/// never is does not keep us busy. It ends at the look's deadline.
+void Coordinator::again(unsigned& times, std::function<void()> look_again) {
+  constexpr Duration first = std::chrono::milliseconds(10);
+  constexpr unsigned doublings_most = 6;
+  const Duration bound = times == 0 ? Duration::zero() : first * (1 << std::min(times, doublings_most));
+  ++times;
+  loop_.call_after(loop_.random().between(Duration::zero(), bound),
+                   [look_again = std::move(look_again), alive = std::weak_ptr(alive_)] {
+                     if (!alive.expired()) look_again();
+                   });
 }
 
 // ---- Tasks ----
@@ -96,16 +109,16 @@ void Coordinator::acquire(const std::string& task, TaskOptions options, TaskEven
   what->options = options;
   what->events = std::move(events);
   what->wait_until = loop_.instant() + options.wait;
+  what->deadline = what->wait_until + options.patience;
   look(what);
 }
 
 void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
   const TaskOptions& options = what->options;
-  const Instant deadline = std::max(what->wait_until, loop_.instant()) + options.patience;
-  auto procedure = std::make_unique<AwaitTask>(what->key, options.terms.skew, what->wait_until, deadline,
+  auto procedure = std::make_unique<AwaitTask>(what->key, options.terms.skew, what->wait_until, what->deadline,
                                                loop_.random(), what->events.is_wanted);
   const AwaitTask* looked = procedure.get();
-  const auto seen = [this, what, looked, deadline] {
+  const auto seen = [this, what, looked] {
     const Ended<Candidate>& candidate = *looked->result();
     if (!candidate) return what->events.acquired(tl::unexpected(candidate.error()));
     if (what->events.is_wanted && !what->events.is_wanted()) {
@@ -113,9 +126,9 @@ void Coordinator::look(const std::shared_ptr<Acquiring>& what) {
     }
     Claim asked;
     asked.options = what->options;
-    asked.by = deadline;
+    asked.by = what->deadline;
     asked.won = [what](std::shared_ptr<Held> held) { what->events.acquired(std::move(held)); };
-    asked.beaten = [this, what] { look(what); };
+    asked.beaten = [this, what] { again(what->beaten, [this, what] { look(what); }); };
     asked.failed = [what](Failure failure) { what->events.acquired(tl::unexpected(std::move(failure))); };
     asked.lost = what->events.lost;
     asked.ended = [what](HoldEnd how, const Error& error) {
@@ -289,13 +302,13 @@ void Coordinator::once(OnceOptions options, TaskOptions task, OnceEvents events)
   what->options = std::move(options);
   what->options.skew = task.terms.skew;
   what->options.wait_until = loop_.instant() + task.wait;
+  what->options.deadline = what->options.wait_until + task.patience;
   what->task = task;
   what->events = std::move(events);
   look(what);
 }
 
 void Coordinator::look(const std::shared_ptr<Once>& what) {
-  what->options.deadline = std::max(what->options.wait_until, loop_.instant()) + what->task.patience;
   auto procedure = std::make_unique<LookOnce>(what->options, loop_.random(), what->events.is_wanted);
   const LookOnce* looked = procedure.get();
   const auto seen = [this, what, looked] {
@@ -319,7 +332,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
       turn.held = std::move(held);
       what->events.turn(std::move(turn));
     };
-    asked.beaten = [this, what] { look(what); };
+    asked.beaten = [this, what] { again(what->beaten, [this, what] { look(what); }); };
     asked.failed = [what](Failure failure) { what->events.turn(tl::unexpected(std::move(failure))); };
     asked.lost = what->events.lost;
     asked.ended = [this, what](HoldEnd how, const Error& error) { finished(what, how, error); };

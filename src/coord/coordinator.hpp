@@ -174,6 +174,7 @@ class Coordinator {
   struct Receiving;
   struct Redriving;
   void claim(const Candidate& candidate, std::shared_ptr<const Claim> claim);
+  void again(unsigned& times, std::function<void()> look_again);
   void look(const std::shared_ptr<Acquiring>& what);
   void look(const std::shared_ptr<Once>& what);
   void finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error);

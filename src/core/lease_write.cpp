@@ -92,6 +92,9 @@ Update render_release(const LeaseWrite& write, const WorkerId& owner) {
 std::optional<std::string> damage_of(const Row& row) {
   const Value* owner = row.find(attribute::owner);
   if (!is_absent(owner) && owner->as_string() == nullptr) return "lease_owner is " + describe(*owner);
+  // With any other it could be taken for free, and no claim of it would ever be granted.
+  const Value* expiry = row.find(attribute::expires_at);
+  if (!is_absent(expiry) && expiry->as_int() == nullptr) return "lease_expires_at_ms is " + describe(*expiry);
   const Value* epoch = row.find(attribute::epoch);
   if (is_absent(epoch)) return std::nullopt;
   const std::int64_t* number = epoch->as_int();

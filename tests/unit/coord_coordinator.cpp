@@ -223,6 +223,41 @@ TEST_F(CoordinatorTest, a_claim_is_given_up_with_the_callers_patience) {
   }
 }
 
+TEST_F(CoordinatorTest, a_claim_of_which_nothing_happened_is_made_again_while_there_is_patience) {
+  Process& me = join("me");
+  const Instant begin = loop_.instant();
+  me.store.judge = [&](const Update* update) {
+    return update != nullptr && loop_.instant() - begin < 3s ? Fault::throttled : Fault::none;
+  };
+  TaskOptions brief = options();
+  brief.terms = *make_terms({.lease = 1s});
+  brief.patience = 10s;
+  const auto mine = acquire(me, "t", brief);
+  ASSERT_TRUE(until([&] { return mine->got.has_value(); }));
+  EXPECT_TRUE(mine->holds()) << "whatever the lease is";
+}
+
+TEST_F(CoordinatorTest, a_row_that_looks_free_and_never_is_keeps_nobody_busy) {
+  Process& me = join("me");
+  Process& dies = join("a");
+  ASSERT_TRUE(acquire(dies, "t", options()));
+  loop_.advance(1s);
+  dies.coordinator.reset();
+  loop_.advance(1min);
+  // Whoever claims it finds that its epoch is another by then.
+  me.store.judge = [&](const Update* update) {
+    if (update != nullptr) {
+      (void)table_->execute(Update{"TASK#t", {Change::add(attribute::epoch, 1)}, {}}, loop_.wall());
+    }
+    return Fault::none;
+  };
+  const auto mine = acquire(me, "t", options());
+  ASSERT_TRUE(until([&] { return mine->got.has_value(); }));
+  ASSERT_FALSE(*mine->got);
+  EXPECT_EQ(mine->got->error().kind, Failure::Kind::unavailable);
+  EXPECT_LE(me.writes(), 40U) << "in 5 s";
+}
+
 /// A grant that arrives when its belief is over is given back; by then anybody may have edited the row.
 TEST_F(CoordinatorTest, what_was_won_too_late_is_given_back_or_was_taken_by_another) {
   for (const bool taken : {false, true}) {
@@ -239,7 +274,7 @@ TEST_F(CoordinatorTest, what_was_won_too_late_is_given_back_or_was_taken_by_anot
       return Fault::none;
     };
     TaskOptions patient = options();
-    patient.patience = 1min;
+    patient.patience = 9s;  // as long as its belief
     const auto mine = acquire(me, "t", patient);
     ASSERT_TRUE(until([&] { return loop_.instant() - begin >= 9500ms; }));
     if (taken) {

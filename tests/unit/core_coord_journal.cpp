@@ -114,6 +114,15 @@ TEST(QuotaRules, nothing_is_drawn_that_might_come_back_before_it_is_settled) {
   }
 }
 
+TEST(QuotaRules, a_ticket_that_lives_for_centuries_outlives_its_quota) {
+  const WallTime now(1'796'000'000'000ms);
+  const Quota quota{"q", {{"hat", 1}}, {{"hat", 1}}, now + 1h, Quota::State::open};
+  EXPECT_TRUE(may_draw(quota, {{"hat", 1}}, now, 1min));
+  for (const Duration age : {Duration(2h), Duration(24h * 90'000), Duration::max()}) {
+    EXPECT_FALSE(may_draw(quota, {{"hat", 1}}, now, age));
+  }
+}
+
 TEST(QuotaRules, whatever_is_drawn_and_given_back_it_is_never_more_than_was_set_aside) {
   EXPECT_TRUE(rc::check([](const std::vector<std::pair<bool, std::uint8_t>>& steps) {
     Quota quota = quota_of(20);
@@ -299,6 +308,16 @@ TEST_F(PrecludeTest, a_reservation_under_its_ticket_is_no_sale_that_has_happened
   run_.run(reserving);
   ASSERT_TRUE(reserving.result()->has_value());
   EXPECT_FALSE(has_happened(intent_of(DrawWish{{{"hat", 1}}, "quota"})));
+}
+
+TEST_F(PrecludeTest, a_message_that_was_precluded_is_not_told_as_sent) {
+  const Intent intent = intent_of(SendWish{"q", "g", "body", 0ms});
+  EXPECT_FALSE(has_happened(intent));
+  Send sending({"q", "g", "body", intent.ticket}, deadline(), random_);
+  run_.run(sending);
+  ASSERT_FALSE(*sending.result());
+  EXPECT_EQ(sending.result()->error().kind, Failure::Kind::mismatch);
+  EXPECT_THAT(sending.result()->error().error.detail, testing::HasSubstr("never sent"));
 }
 
 TEST_F(PrecludeTest, what_has_happened_is_not_precluded) {

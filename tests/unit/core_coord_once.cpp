@@ -1,6 +1,7 @@
 // What became of a key that is to be run once.
 #include <gmock/gmock.h>
 
+#include "core/coord/names.hpp"
 #include "core/coord/once.hpp"
 #include "core/lease_write.hpp"
 #include "support/procedure_run.hpp"
@@ -53,6 +54,15 @@ class OnceTest : public testing::Test {
   test::ProcedureRun run_{table_};
   Random random_{7};
 };
+
+TEST_F(OnceTest, a_result_that_somebody_has_damaged_is_told_and_nothing_is_run_again) {
+  for (const Value& damaged : {Value(0), Value(nullptr), Value(true)}) {
+    done().attributes.insert_or_assign(std::string(coord::result), damaged);
+    const auto found = look(options());
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().error.code, Code::corrupt);
+  }
+}
 
 TEST_F(OnceTest, a_key_that_nobody_has_used_is_free) {
   const auto found = look(options());

@@ -207,7 +207,7 @@ TEST_F(QueueTest, a_message_sent_again_with_its_id_within_the_window_is_one_even
   EXPECT_TRUE(again->was_duplicate);
   EXPECT_EQ(again->seq, 1);
   EXPECT_FALSE(receive());
-  run_.pass(10min);
+  run_.pass(10min + 1s);  // what is kept is kept in whole seconds
   EXPECT_FALSE(send("g", "1", "id")->was_duplicate);
   EXPECT_THAT(bodies(receive()), ElementsAre("1"));
 }
@@ -381,8 +381,25 @@ TEST_F(QueueTest, an_id_is_for_one_message) {
   EXPECT_EQ(send("h", "one", "id").error().kind, Failure::Kind::mismatch);
   EXPECT_EQ(send("go", "ne", "id").error().kind, Failure::Kind::mismatch);
   EXPECT_EQ(group("g").size(), 1);
-  run_.pass(10min);
+  run_.pass(10min + 1s);
   EXPECT_FALSE(send("g", "two", "id")->was_duplicate) << "past the window it is another";
+}
+
+TEST_F(QueueTest, an_id_is_known_for_the_longer_of_two_windows_whoever_asked_for_it) {
+  for (const bool first_is_longer : {true, false}) {
+    SCOPED_TRACE(first_is_longer);
+    const std::string id = first_is_longer ? "a" : "b";
+    const auto send_for = [&](Duration window) {
+      SendOptions options{"q", "g", "x", id};
+      options.dedup_window = window;
+      Send sending(options, run_.now.instant + 10s, random_);
+      run_.run(sending);
+      return **sending.result();
+    };
+    EXPECT_FALSE(send_for(first_is_longer ? 24h : 10min).was_duplicate);
+    run_.pass(1h);
+    EXPECT_TRUE(send_for(first_is_longer ? 10min : 24h).was_duplicate);
+  }
 }
 
 TEST_F(QueueTest, an_id_that_was_used_before_ids_had_fingerprints_counts_as_the_same) {

@@ -103,6 +103,17 @@ TEST_F(TaskTest, a_damaged_lease_is_told_and_left_alone) {
   EXPECT_THAT(looking.result()->error().error.detail, HasSubstr("four"));
 }
 
+TEST_F(TaskTest, an_expiry_that_is_no_whole_number_is_damage_and_not_long_ago) {
+  for (const Value& expiry : {Value("2026-12-01T00:00:00Z"), Value(1.5), Value(true)}) {
+    held_for(10s).attributes.insert_or_assign(std::string(attribute::expires_at), expiry);
+    AwaitTask looking = await(0s);
+    run_.run(looking);
+    ASSERT_FALSE(*looking.result());
+    EXPECT_EQ(looking.result()->error().error.code, Code::corrupt);
+    EXPECT_THAT(looking.result()->error().error.detail, HasSubstr("lease_expires_at_ms is"));
+  }
+}
+
 TEST_F(TaskTest, a_row_of_a_program_that_knows_no_epochs_is_a_task_too) {
   Row& row = table_.add("TASK#t");
   row.attributes = {{std::string(attribute::owner), Value("plain")},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/number.hpp"
 #include "holdfast/assert.hpp"
@@ -12,13 +13,6 @@ std::string operation_key(std::string_view scope, std::string_view op_id) {
   // Both may hold anything: a length tells where one ends.
   return std::string(coord::operation_prefix) + std::to_string(scope.size()) + "#" + std::string(scope) + "#" +
          std::string(op_id);
-}
-
-std::vector<Change> remembered(WallTime now, Duration remember) {
-  const auto until = std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch() + remember);
-  return {Change::set(attribute::desired_state, state::removed),  // what is REMOVED is swept after its tombstone
-          Change::set(attribute::expires_at, std::int64_t{0}),
-          Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()})};
 }
 
 std::string Add::row_key(AddOptions::To to, std::string_view key) {

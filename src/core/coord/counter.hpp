@@ -38,8 +38,7 @@ class ReadNumber final : public RowProcedure<std::int64_t> {
   const AddOptions::To to_;
 };
 
-/// How an operation id is kept, for everything that is to happen once: its row, and the time for which it stands.
+/// The row in which an operation id is kept, for everything that is to happen once.
 [[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
-[[nodiscard]] std::vector<Change> remembered(WallTime now, Duration remember);
 
 }  // namespace holdfast

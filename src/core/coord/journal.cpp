@@ -269,7 +269,9 @@ std::optional<Quota::State> quota_state_from(std::string_view text) {
 }
 
 bool may_draw(const Quota& quota, const Basket& basket, WallTime now, Duration max_age) {
-  if (quota.state != Quota::State::open || now + max_age > quota.expires_at) return false;
+  if (quota.state != Quota::State::open ||
+      now + std::chrono::ceil<std::chrono::milliseconds>(max_age) > quota.expires_at)
+    return false;
   return std::ranges::all_of(basket, [&](const auto& item) {
     const auto found = quota.left.find(item.first);
     return found != quota.left.end() && found->second >= item.second;

@@ -19,7 +19,7 @@ inline constexpr std::string_view reservation_prefix = "RESERVATION#";
 
 /// Of a reservation: desired_state while it holds goods back, due at its expiry.
 inline constexpr std::string_view reserved_state = "RESERVED";
-/// Its outcome, where it was seen to that there never is one.
+/// The outcome of what it was seen to that it never happens.
 inline constexpr std::string_view precluded = "precluded";
 
 inline constexpr std::string_view value = "value";

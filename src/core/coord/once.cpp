@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/task.hpp"
 #include "holdfast/assert.hpp"
@@ -20,12 +21,6 @@ bool is_mismatch(const Row& row, const std::string& fingerprint) {
 
 }  // namespace
 
-bool is_past_retention(const Row& row, WallTime now) {
-  const Value* until = row.find(attribute::tombstone_expires_at);
-  return until != nullptr && until->as_int() != nullptr &&
-         WallTime(std::chrono::seconds(std::min<std::int64_t>(*until->as_int(), INT32_MAX))) <= now;
-}
-
 LookOnce::LookOnce(OnceOptions options, Random& random, IsWanted is_wanted)
     : RowProcedure(row_key(options.key), options.deadline, random, std::move(is_wanted)),
       options_(std::move(options)) {}
@@ -43,12 +38,11 @@ std::vector<Change> LookOnce::claim_changes(const OnceOptions& options) {
 
 std::vector<Change> LookOnce::result_changes(const OnceResult& result, Duration retention, WallTime now) {
   HOLDFAST_ASSERT(result.content.size() <= OnceResult::most, "looked at by who has the result");
-  const auto until = std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch() + retention);
   return {Change::set(coord::result, result.content), Change::set(coord::succeeded, result.succeeded),
           Change::set(coord::completed_at, std::int64_t{result.at.time_since_epoch().count()}),
           // Stores sweep what is REMOVED and past its tombstone; until then it answers.
           Change::set(attribute::desired_state, state::removed),
-          Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()})};
+          Change::set(attribute::tombstone_expires_at, remembered_until(now, retention))};
 }
 
 LookOnce::Plan LookOnce::plan(Now now) {
@@ -57,6 +51,8 @@ LookOnce::Plan LookOnce::plan(Now now) {
   if (!candidate) return candidate.error();
   if (row == nullptr) return OnceFree{*std::move(candidate)};
   const std::optional<OnceResult> result = once_result_in(*row);
+  // It was run, whatever somebody has made of what it came to.
+  if (!result && row->find(coord::result) != nullptr) return damaged_row(key());
   const bool is_over = result && is_past_retention(*row, now.wall);
   if (!is_over && is_mismatch(*row, options_.fingerprint)) {
     return Failure{Failure::Kind::mismatch, Error(Code::usage, "The key " + options_.key +

@@ -61,7 +61,5 @@ class LookOnce final : public RowProcedure<OnceLook> {
 
 /// The result in this row, if there is one.
 [[nodiscard]] std::optional<OnceResult> once_result_in(const Row& row);
-/// Kept results end at their retention, whether or not the table has swept them yet.
-[[nodiscard]] bool is_past_retention(const Row& row, WallTime now);
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/coord/counter.hpp"
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/hexadecimal.hpp"
 #include "core/stable_hash.hpp"
@@ -209,8 +210,7 @@ Send::Send(SendOptions options, Instant deadline, Random& random, Prepared)
   HOLDFAST_ASSERT(options_.body.size() <= SendOptions::body_most, "looked at by who was given it");
 }
 
-/// What was sent under this id before, and what took it so that nothing ever is (Preclude), says nothing of a
-/// message.
+/// What was sent under this id before.
 bool Send::is_same(const Row& sent) const {
   const std::string_view there = sent.text(coord::fingerprint);
   return there.empty() || there == fingerprint_of(options_);
@@ -222,13 +222,20 @@ Send::Plan Send::plan(Now now) {
   const Row* sent = find(keys()[1]);
   if (sent != nullptr) {
     const bool is_ours = sent->text(attribute::attempt) == attempt().to_string();
+    // Whoever of the two wants it remembered for longer.
     const auto age = now.wall - WallTime(milliseconds(sent->number(coord::sent_at)));
-    if (!is_ours && age < options_.dedup_window && !is_same(*sent)) {
+    const bool is_known = age < options_.dedup_window || !is_past_retention(*sent, now.wall);
+    if (!is_ours && is_known && sent->text(coord::outcome) == coord::precluded) {
+      return Failure{Failure::Kind::mismatch, Error(Code::usage, "What had the id " + options_.dedup_id +
+                                                                     " was given up, and was never sent to " +
+                                                                     options_.queue + ". Use another id.")};
+    }
+    if (!is_ours && is_known && !is_same(*sent)) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The id " + options_.dedup_id + " was used before for another message of " +
                                             options_.queue + ". Use another id for another message.")};
     }
-    if (is_ours || age < options_.dedup_window) return Sent{sent->number(coord::seq), !is_ours};
+    if (is_ours || is_known) return Sent{sent->number(coord::seq), !is_ours};
   }
   Group group;
   group.queue = options_.queue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "holdfast/assert.hpp"
 
@@ -129,7 +130,6 @@ Verdict Replay::verdict(const Merge& merge) const {
   }
   if (const auto* result = sent()) {
     if (!*result) return verdict_of(result->error());
-    if ((*result)->seq == 0) return rejected("it was precluded");
     return confirmed("message " + std::to_string((*result)->seq) + " of its group");
   }
   const auto* result = result_of<Draw>(*operation_);

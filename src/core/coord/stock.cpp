@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/coord/counter.hpp"
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "holdfast/assert.hpp"
 

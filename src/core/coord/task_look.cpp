@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/once.hpp"
 #include "core/coord/task.hpp"
