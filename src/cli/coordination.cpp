@@ -53,6 +53,10 @@ Result<int> complain_of(const Error& error) {
   return static_cast<int>(error.code == Code::unavailable ? CoordExit::unavailable : CoordExit::failed);
 }
 
+Result<int> answer(const std::string& text, CoordExit code) {
+  return print(text).map([code] { return static_cast<int>(code); });
+}
+
 int complain_of_start(const Error& error) {
   complain(error.detail);
   return static_cast<int>(error.code == Code::unavailable ? CoordExit::lost : CoordExit::failed);

@@ -33,6 +33,9 @@ int complain_of(const Failure& failure);
 /// the program.
 [[nodiscard]] Result<int> complain_of(const Error& error);
 
+/// Prints it; the exit code to end with.
+[[nodiscard]] Result<int> answer(const std::string& text, CoordExit code = CoordExit::fine);
+
 /// A command that was not started: its lease had ended, or there is no such command.
 int complain_of_start(const Error& error);
 

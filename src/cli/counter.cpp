@@ -29,8 +29,7 @@ Result<int> tell_value(const CounterSettings& settings, std::int64_t value, std:
     if (was_repeat) object["was_repeat"] = *was_repeat;
     out = boost::json::serialize(object);
   }
-  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  return 0;
+  return answer(out + "\n");
 }
 
 /// The store, or the journal.

@@ -32,9 +32,7 @@ Result<int> tell(const DecideSettings& settings, const Decided& decided) {
                                                      {"decided_at_ms", decided.at.time_since_epoch().count()},
                                                      {"was_ours", decided.was_ours}});
   }
-  const auto printed = print(out + "\n");
-  if (!printed) return tl::unexpected<Error>(printed.error());
-  return 0;
+  return answer(out + "\n");
 }
 
 Result<int> decide(Coordination& here, const DecideSettings& settings) {

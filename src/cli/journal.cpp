@@ -162,9 +162,9 @@ Result<int> tell_report(const ReconcileReport& report, bool json) {
                                                      {"quotas_returned", report.quotas_returned},
                                                      {"store_is_away", report.store_is_away}});
   }
-  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  if (report.store_is_away) return static_cast<int>(CoordExit::unavailable);
-  return static_cast<int>(report.is_all() ? CoordExit::fine : CoordExit::failed);
+  return answer(out + "\n", report.store_is_away ? CoordExit::unavailable
+                            : report.is_all()    ? CoordExit::fine
+                                                 : CoordExit::failed);
 }
 
 Result<int> reconcile(Coordination& here, Journal& journal, const JournalSettings& settings) {
@@ -252,8 +252,7 @@ Result<int> sell(const JournalSettings& settings) {
   runtime::AsioLoop loop(runtime::random_seed());  // for its clocks and its ids
   const auto sold = coord::sell(**journal, *basket, settings.ticket, mode_of(settings), loop.now(), loop.random());
   if (!sold) return complain_of(sold.error());
-  if (const auto printed = print(sold->ticket + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  return 0;
+  return answer(sold->ticket + "\n");
 }
 
 const std::string store_codes =
@@ -338,13 +337,12 @@ void add_quotas(Setup setup) {
   add_journal_file(back, settings->journal);
   add_store(back, settings->store);
 
-  CLI::App& sells = add_command(
-      setup,
-      {.name = "sell",
-       .description = "sell goods out of a quota, without the store, and print the ticket",
-       .example = "journal sell shirt=1 --ticket order-17",
-       .exit_codes = "  0    sold, provisionally: it is on the disk\n" + store_codes + "  1    too few are left"},
-      usage, [settings] { return sell(*settings); });
+  CLI::App& sells = add_command(setup,
+                                {.name = "sell",
+                                 .description = "sell goods out of a quota, without the store, and print the ticket",
+                                 .example = "journal sell shirt=1 --ticket order-17",
+                                 .exit_codes = alone_codes("too few are left")},
+                                usage, [settings] { return sell(*settings); });
   add_arguments(sells, "SKU=COUNT", settings->basket, "what is sold, all or nothing").required();
   add_ticket(sells, settings->ticket, "names this sale: repeated, it happens once");
   add_max_age(sells, settings->max_age);

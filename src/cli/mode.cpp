@@ -84,8 +84,7 @@ Result<int> tell_provisional(bool json, const Provisional& provisional) {
     if (decide != nullptr) object["proposed"] = std::move(proposed);
     out = boost::json::serialize(object);
   }
-  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  return static_cast<int>(CoordExit::provisional);
+  return answer(out + "\n", CoordExit::provisional);
 }
 
 Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings& mode) {

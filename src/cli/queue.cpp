@@ -34,15 +34,6 @@ struct QueueSettings {
 };
 using SettingsPtr = std::shared_ptr<QueueSettings>;
 
-Result<int> tell(const std::string& text) {
-  if (const auto printed = print(text); !printed) return tl::unexpected<Error>(printed.error());
-  return 0;
-}
-
-Result<int> say(const std::string& line) {
-  return tell(line + "\n");
-}
-
 /// Only what begins something makes a table that is not there.
 Result<int> coordinate(const QueueSettings& settings, const std::function<Result<int>(Coordination&)>& action,
                        StoreSession::Create create = StoreSession::Create::never) {
@@ -59,8 +50,10 @@ boost::json::object json_of(const Message& message) {
 // ---- send ----
 
 Result<int> tell_sent(const QueueSettings& settings, const Sent& sent) {
-  if (!settings.call.json) return say(std::to_string(sent.seq) + (sent.was_duplicate ? " sent before" : ""));
-  return say(boost::json::serialize(boost::json::object{{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}}));
+  if (!settings.call.json)
+    return answer(std::to_string(sent.seq) + (sent.was_duplicate ? " sent before" : "") + "\n");
+  return answer(
+      boost::json::serialize(boost::json::object{{"seq", sent.seq}, {"was_duplicate", sent.was_duplicate}}) + "\n");
 }
 
 /// The store, or the journal.
@@ -156,15 +149,16 @@ Result<int> tell_batch(const QueueSettings& settings, const Batch& batch, Durati
     boost::json::array messages;
     for (const Message& each : batch.messages) messages.push_back(json_of(each));
     const auto left_ms = std::chrono::floor<std::chrono::milliseconds>(left).count();
-    return say(boost::json::serialize(boost::json::object{{"receipt", batch.receipt.to_string()},
-                                                          {"group", batch.receipt.group},
-                                                          {"receives", batch.receives},
-                                                          {"left_ms", left_ms},
-                                                          {"messages", std::move(messages)}}));
+    return answer(boost::json::serialize(boost::json::object{{"receipt", batch.receipt.to_string()},
+                                                             {"group", batch.receipt.group},
+                                                             {"receives", batch.receives},
+                                                             {"left_ms", left_ms},
+                                                             {"messages", std::move(messages)}}) +
+                  "\n");
   }
   std::string out = "receipt " + one_line(batch.receipt.to_string()) + "\n";
   for (const Message& each : batch.messages) out += std::to_string(each.seq) + " " + one_line(each.body) + "\n";
-  return tell(out);
+  return answer(out);
 }
 
 Result<int> receive(const QueueSettings& settings) {
@@ -202,8 +196,8 @@ Result<int> settle(const QueueSettings& settings, Settlement settlement) {
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     const auto settled = here.carry_out<Settled, Settle>(settings.call.store_patience, *receipt, settlement);
     if (!settled) return settled.error();
-    if (!settings.call.json) return say(std::to_string(settled->left) + " left");
-    return say(boost::json::serialize(boost::json::object{{"left", settled->left}}));
+    if (!settings.call.json) return answer(std::to_string(settled->left) + " left\n");
+    return answer(boost::json::serialize(boost::json::object{{"left", settled->left}}) + "\n");
   });
 }
 
@@ -240,8 +234,8 @@ Result<int> redrive_to(const QueueSettings& settings) {
     if (!redriven) return redriven.error();
     const Redriven& done = *redriven;
     if (!settings.call.json)
-      return say(std::to_string(done.moved) + " moved, " + std::to_string(done.left) + " left");
-    return say(boost::json::serialize(boost::json::object{{"moved", done.moved}, {"left", done.left}}));
+      return answer(std::to_string(done.moved) + " moved, " + std::to_string(done.left) + " left\n");
+    return answer(boost::json::serialize(boost::json::object{{"moved", done.moved}, {"left", done.left}}) + "\n");
   });
 }
 
@@ -254,8 +248,8 @@ Result<int> redrive(const QueueSettings& settings) {
     const auto settled =
         here.carry_out<Settled, Redrive>(settings.call.store_patience, settings.queue, settings.group, settings.skip);
     if (!settled) return settled.error();
-    if (!settings.call.json) return say(std::to_string(settled->left) + " left");
-    return say(boost::json::serialize(boost::json::object{{"left", settled->left}}));
+    if (!settings.call.json) return answer(std::to_string(settled->left) + " left\n");
+    return answer(boost::json::serialize(boost::json::object{{"left", settled->left}}) + "\n");
   });
 }
 
@@ -276,7 +270,7 @@ Result<int> peek(const QueueSettings& settings) {
       array.push_back(json_of(each));
       table.add({std::to_string(each.seq), one_line(each.body)});
     }
-    return settings.call.json ? say(boost::json::serialize(array)) : tell(table.render());
+    return settings.call.json ? answer(boost::json::serialize(array) + "\n") : answer(table.render());
   });
 }
 
@@ -306,7 +300,7 @@ Result<int> stats(const QueueSettings& settings) {
       table.add({one_line(each.group), std::to_string(each.size()), state, std::to_string(each.receives),
                  one_line(each.parked_because)});
     }
-    return settings.call.json ? say(boost::json::serialize(array)) : tell(table.render());
+    return settings.call.json ? answer(boost::json::serialize(array) + "\n") : answer(table.render());
   });
 }
 

@@ -59,7 +59,7 @@ Result<std::string> token_from(const ServeSettings& settings, const runtime::Lis
     return fail(Code::usage, "--token: say where the token is, not what it is: env:NAME or file:PATH");
   }
   auto token = runtime::resolve_secret(settings.token);
-  if (!token) return tl::unexpected<Error>(Error(token.error().code, "--token: " + token.error().detail));
+  if (!token) return fail(Code::usage, "--token: " + token.error().detail);
   const bool is_printable = std::ranges::all_of(*token, [](char c) { return c > ' ' && c < 0x7F; });
   if (token->size() < token_least || !is_printable) {
     return fail(Code::usage, "--token: what is there has fewer than " + std::to_string(token_least) +

@@ -38,8 +38,7 @@ Result<int> tell_reservation(const StockSettings& settings, const Reservation& r
                             {"expires_at_ms", reservation.expires_at.time_since_epoch().count()},
                             {"was_repeat", reservation.was_repeat}});
   }
-  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  return 0;
+  return answer(out + "\n");
 }
 
 /// Only what begins something makes a table that is not there.
@@ -56,8 +55,7 @@ Result<int> tell_available(const StockSettings& settings, std::int64_t available
     if (was_repeat) object["was_repeat"] = *was_repeat;
     out = boost::json::serialize(object);
   }
-  if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-  return 0;
+  return answer(out + "\n");
 }
 
 Result<int> add(const StockSettings& settings) {
@@ -150,8 +148,7 @@ Result<int> sweep(const StockSettings& settings) {
     }
     const std::string out = settings.call.json ? boost::json::serialize(boost::json::object{{"returned", all}})
                                                : "returned " + std::to_string(all);
-    if (const auto printed = print(out + "\n"); !printed) return tl::unexpected<Error>(printed.error());
-    return 0;
+    return answer(out + "\n");
   });
 }
 

@@ -1,64 +1,52 @@
-#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "cli/coordination.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
-#include "cli/store_session.hpp"
-#include "core/coord/names.hpp"
-#include "core/coord/once.hpp"
-#include "core/coord/task.hpp"
+#include "core/coord/task_look.hpp"
 #include "runtime/units.hpp"
 
 namespace holdfast::cli {
 
 namespace {
 
+using Kind = TaskView::Kind;
+using State = TaskView::State;
+
 struct TaskSettings {
-  std::string store = "sqlite:holdfast.db", task;
+  CallSettings call;
+  std::string task;
   std::int64_t epoch = 0;
-  bool json = false, is_once = false;
+  bool is_once = false;
+
+  [[nodiscard]] Kind kind() const { return is_once ? Kind::once : Kind::task; }
 };
 
-std::string key_of(const TaskSettings& settings) {
-  return settings.is_once ? LookOnce::row_key(settings.task) : AwaitTask::row_key(settings.task);
-}
-
-/// What a row of a task or of a `once` says.
-struct TaskView {
-  std::string kind, name, owner, lease;
-  std::int64_t epoch = 0, expires_at_ms = 0;
-  std::optional<OnceResult> result;
-};
-
-TaskView view_of(const Row& row, WallTime now) {
-  TaskView view;
-  const bool is_once = row.key.starts_with(coord::once_prefix);
-  view.kind = is_once ? "once" : "task";
-  view.name = row.key.substr((is_once ? coord::once_prefix : key_prefix::task).size());
-  view.owner = row.text(attribute::owner);
-  view.epoch = row.number(attribute::epoch);
-  view.expires_at_ms = row.number(attribute::expires_at);
-  view.result = once_result_in(row);
-  const auto left = std::chrono::milliseconds(view.expires_at_ms) - now.time_since_epoch();
-  if (view.result) {
-    view.lease = view.result->succeeded ? "done" : "failed";
-  } else if (view.owner.empty()) {
-    view.lease = "free";
-  } else if (left > std::chrono::milliseconds(0)) {
-    view.lease = runtime::describe_duration(left) + " left";
-  } else {
-    view.lease = "ended " + runtime::describe_duration(left) + " ago";
+std::string lease_words(const TaskView& view, WallTime now) {
+  const auto left = view.expires_at - now;
+  switch (view.state) {
+    case State::held:
+      return runtime::describe_duration(left) + " left";
+    case State::ended:
+      return "ended " + runtime::describe_duration(left) + " ago";
+    case State::free:
+    case State::done:
+    case State::failed:
+      break;
   }
-  return view;
+  return std::string(to_string(view.state));
 }
 
 boost::json::object json_of(const TaskView& view) {
-  boost::json::object object{{"kind", view.kind},   {"name", view.name},   {"owner", view.owner},
-                             {"epoch", view.epoch}, {"lease", view.lease}, {"expires_at_ms", view.expires_at_ms}};
+  boost::json::object object{
+      {"kind", to_string(view.kind)},   {"name", view.name},
+      {"state", to_string(view.state)}, {"owner", view.owner},
+      {"epoch", view.epoch.value},      {"expires_at_ms", view.expires_at.time_since_epoch().count()}};
   if (view.result) {
     object["result"] = view.result->content;
     object["succeeded"] = view.result->succeeded;
@@ -67,77 +55,78 @@ boost::json::object json_of(const TaskView& view) {
   return object;
 }
 
-Result<void> list(StoreSession& session, const TaskSettings& settings) {
-  const auto rows = session.all(state::task);
-  if (!rows) return tl::unexpected<Error>(rows.error());
-  std::vector<TaskView> views;
-  for (const Row& row : *rows) views.push_back(view_of(row, session.wall()));
-  std::ranges::sort(views, {}, [](const TaskView& view) { return std::pair(view.kind, view.name); });
-  if (settings.json) {
+constexpr std::size_t page_rows = 500;
+
+Result<int> list(Coordination& here, const TaskSettings& settings) {
+  // What was renewed between two pages was seen twice: as it was seen later.
+  std::map<std::pair<Kind, std::string>, TaskView> views;
+  TaskPage page;
+  do {
+    auto found = here.carry_out<TaskPage, ListTasks>(settings.call.store_patience, page_rows, page.next);
+    if (!found) return found.error();
+    page = *std::move(found);
+    for (TaskView& view : page.tasks) views.insert_or_assign({view.kind, view.name}, std::move(view));
+  } while (!page.next.empty());
+  if (settings.call.json) {
     boost::json::array array;
-    for (const TaskView& view : views) array.push_back(json_of(view));
-    return print(boost::json::serialize(array) + "\n");
+    for (const auto& [name, view] : views) array.push_back(json_of(view));
+    return answer(boost::json::serialize(array) + "\n");
   }
   Table table({{"KIND"}, {"NAME"}, {"EPOCH", Table::Align::right}, {"LEASE"}, {"OWNER"}});
-  for (const TaskView& view : views) {
-    table.add({view.kind, one_line(view.name), std::to_string(view.epoch), view.lease, one_line(view.owner)});
+  for (const auto& [name, view] : views) {
+    table.add({std::string(to_string(view.kind)), one_line(view.name), std::to_string(view.epoch.value),
+               lease_words(view, here.session().wall()), one_line(view.owner)});
   }
-  return print(table.render());
+  return answer(table.render());
 }
 
 /// Nothing has this name; or what has it is of the other kind.
-Error nothing_called(StoreSession& session, const TaskSettings& settings) {
-  TaskSettings other = settings;
-  other.is_once = !settings.is_once;
-  const auto row = session.get(key_of(other));
-  std::string detail = "nothing is called '" + settings.task + "': see 'holdfast task ls'";
-  if (row && *row) {
-    detail = "'" + settings.task + "' is " +
-             (other.is_once ? "a key of 'holdfast once': add --once" : "a task of 'holdfast run': leave out --once");
-  }
-  return {Code::not_found, std::move(detail)};
+Result<int> nothing_called(Coordination& here, const TaskSettings& settings) {
+  const auto other = here.carry_out<std::optional<TaskView>, ReadTask>(
+      settings.call.store_patience, settings.is_once ? Kind::task : Kind::once, settings.task);
+  if (!other) return other.error();
+  if (!*other) return fail(Code::not_found, "nothing is called '" + settings.task + "': see 'holdfast task ls'");
+  return fail(Code::not_found, "'" + settings.task + "' is " +
+                                   (settings.is_once ? "a task of 'holdfast run': leave out --once"
+                                                     : "a key of 'holdfast once': add --once"));
 }
 
-Result<void> show(StoreSession& session, const TaskSettings& settings) {
-  const auto row = session.get(key_of(settings));
-  if (!row) return tl::unexpected<Error>(row.error());
-  if (!*row) return tl::unexpected<Error>(nothing_called(session, settings));
-  const TaskView view = view_of(**row, session.wall());
-  if (settings.json) return print(boost::json::serialize(json_of(view)) + "\n");
-  std::string text = "name    " + one_line(view.name) + "\nkind    " + view.kind + "\nlease   " + view.lease +
-                     "\nepoch   " + std::to_string(view.epoch) + "\nowner   " +
+Result<int> show(Coordination& here, const TaskSettings& settings) {
+  const auto found =
+      here.carry_out<std::optional<TaskView>, ReadTask>(settings.call.store_patience, settings.kind(), settings.task);
+  if (!found) return found.error();
+  if (!*found) return nothing_called(here, settings);
+  const TaskView& view = **found;
+  if (settings.call.json) return answer(boost::json::serialize(json_of(view)) + "\n");
+  std::string text = "name    " + one_line(view.name) + "\nkind    " + std::string(to_string(view.kind)) +
+                     "\nlease   " + lease_words(view, here.session().wall()) + "\nepoch   " +
+                     std::to_string(view.epoch.value) + "\nowner   " +
                      (view.owner.empty() ? "-" : one_line(view.owner)) + "\n";
   if (view.result) text += "result  " + one_line(view.result->content) + "\n";
-  return print(text);
+  return answer(text);
 }
 
-/// Takes the lease away from whoever had it under this epoch, and no other: it is for a person who knows that nobody
-/// acts under it any more.
-Result<void> release(StoreSession& session, const TaskSettings& settings) {
-  const Update update{key_of(settings),
-                      {Change::remove(attribute::owner), Change::set(attribute::expires_at, std::int64_t{0})},
-                      Condition::row_exists() && Condition::equals(attribute::epoch, settings.epoch) &&
-                          !Condition::absent(attribute::owner)};
-  const auto written = session.update(update);
-  if (!written) return tl::unexpected<Error>(written.error());
-  if (written->applied)
-    return print("released " + settings.task + ", epoch " + std::to_string(settings.epoch) + "\n");
-  if (!written->row) return tl::unexpected<Error>(nothing_called(session, settings));
-  const TaskView view = view_of(*written->row, session.wall());
-  if (view.owner.empty()) return fail(Code::not_found, "nobody holds " + settings.task);
-  return fail(Code::denied, "the lease on " + settings.task + " has epoch " + std::to_string(view.epoch) +
-                                " by now, and is " + view.owner + "'s: it was left alone");
+Result<int> release(Coordination& here, const TaskSettings& settings) {
+  const auto found =
+      here.carry_out<std::optional<TaskView>, ReadTask>(settings.call.store_patience, settings.kind(), settings.task);
+  if (!found) return found.error();
+  if (!*found) return nothing_called(here, settings);
+  const auto released = here.carry_out<ReleasedTask, ReleaseTask>(settings.call.store_patience, settings.kind(),
+                                                                  settings.task, Epoch{settings.epoch});
+  if (!released) return released.error();
+  if (released->was_repeat) return fail(Code::not_found, "nobody holds " + settings.task);
+  if (settings.call.json) return answer(boost::json::serialize(json_of(released->task)) + "\n");
+  return answer("released " + settings.task + ", epoch " + std::to_string(settings.epoch) + "\n");
 }
 
 CLI::App& add_one(Setup setup, CommandText text, const std::string& failed,
                   const std::shared_ptr<TaskSettings>& settings,
-                  Result<void> (*action)(StoreSession&, const TaskSettings&)) {
+                  Result<int> (*action)(Coordination&, const TaskSettings&)) {
   text.exit_codes = call_exit_codes(failed);
   return add_command(setup, text, static_cast<int>(CoordExit::usage), [settings, action] {
     return coordinate(
-        settings->store, StoreSession::usual_patience,
-        [&](Coordination& here) { return action(here.session(), *settings).map([] { return 0; }); },
-        StoreSession::Create::never);
+        settings->call.store, settings->call.store_patience,
+        [&](Coordination& here) { return action(here, *settings); }, StoreSession::Create::never);
   });
 }
 
@@ -148,8 +137,7 @@ void add_ls(Setup setup) {
                            .description = "what is held, or was and can be taken; results of 'once' are not listed",
                            .example = "task ls"},
                           "something else failed", settings, list);
-  add_store(app, settings->store);
-  add_switch(app, "--json", settings->json, "print a JSON array");
+  add_call(app, settings->call, "an array");
 }
 
 void add_show(Setup setup) {
@@ -161,8 +149,7 @@ void add_show(Setup setup) {
                           "there is no such task; or something else failed", settings, show);
   add_name(app, "TASK", settings->task, "its name");
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
-  add_store(app, settings->store);
-  add_switch(app, "--json", settings->json, "print a JSON object");
+  add_call(app, settings->call, "an object");
 }
 
 void add_release(Setup setup) {
@@ -179,7 +166,7 @@ void add_release(Setup setup) {
       ->envname("")  // a command under 'holdfast run' finds the epoch of another task there
       ->configurable(false);
   add_switch(app, "--once", settings->is_once, "a key of 'holdfast once', not a task of 'holdfast run'");
-  add_store(app, settings->store);
+  add_call(app, settings->call, "the task as it was left");
 }
 
 }  // namespace

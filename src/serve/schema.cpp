@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "coord/fingerprint.hpp"
 #include "core/hexadecimal.hpp"
 #include "holdfast/assert.hpp"
 #include "runtime/units.hpp"
@@ -180,6 +181,12 @@ tl::expected<Input, Problem> read_body(const Schema& schema, std::string_view bo
     if (field == nullptr) return tl::unexpected(wrong(of_body, name, "is not known here."));
     Parsed content = parse(*field, member.value());
     if (!content) return tl::unexpected(wrong(of_body, name, content.error()));
+    if (field->type == Field::Type::any && !coord::is_all_kept(body)) {
+      // Two values that differ would be taken for one.
+      return tl::unexpected(wrong(of_body, name,
+                                  "has a number with more digits than a double or a 64-bit integer keeps: give it as "
+                                  "a text."));
+    }
     input.set(name, *std::move(content));
   }
   if (auto problem = fill_in(of_body, schema.fields, input)) return tl::unexpected(*std::move(problem));

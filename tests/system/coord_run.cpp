@@ -457,6 +457,8 @@ TEST_F(CoordRun, tasks_are_listed_shown_and_released_under_their_epoch_only) {
   ASSERT_TRUE(appears("held"));
   EXPECT_THAT(program.run({"task", "ls"}).out, HasSubstr("task  t"));
   EXPECT_THAT(program.run({"task", "show", "t"}).out, HasSubstr(" left"));
+  EXPECT_THAT(program.run({"task", "ls", "--json"}).out, HasSubstr(R"("name":"t","state":"held")"));
+  EXPECT_THAT(program.run({"task", "show", "t", "--json"}).out, HasSubstr(R"("name":"t","state":"held")"));
   expect_one_line(program.run({"task", "release", "t", "--epoch", "7"}), 1, "epoch 1");
   expect_one_line(program.run({"task", "show", "nothing"}), 1, "nothing");
   expect_one_line(program.run({"task", "show", "t", "--once"}), 1, "leave out --once");

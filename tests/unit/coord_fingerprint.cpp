@@ -48,7 +48,8 @@ TEST(Fingerprint, f24_what_is_lost_in_reading_is_looked_at_all_the_same) {
     EXPECT_EQ(fingerprint_of(same), fingerprint_of("[1.5]")) << same;
     EXPECT_TRUE(is_all_kept(same)) << same;
   }
-  EXPECT_TRUE(is_all_kept(R"({"a:1":"12345678901234567890123","b":[-0.0,18446744073709551615,"\":"]})"));
+  EXPECT_TRUE(is_all_kept(R"({"a:1":"12345678901234567890123","b":[-0.0,18446744073709551615,1e300,"\":"]})"));
+  EXPECT_EQ(fingerprint_of("[1e22]"), fingerprint_of("[10000000000000000000000]"));
   EXPECT_FALSE(is_all_kept("{"));
 }
 

@@ -17,20 +17,11 @@ constexpr std::size_t page_rows = 500;
 // ---- PeekGroup ----
 
 PeekGroup::PeekGroup(std::string queue, std::string group, std::size_t most, Instant deadline, Random& random)
-    : queue_(std::move(queue)), group_(std::move(group)), most_(most), tries_(deadline, random) {
+    : ReadProcedure(deadline, random), queue_(std::move(queue)), group_(std::move(group)), most_(most) {
   HOLDFAST_ASSERT(most >= 1 && most <= 100, "as many as one read of rows takes");
 }
 
-std::optional<Ask> PeekGroup::next(Now now) {
-  if (result_) return std::nullopt;
-  if (tries_.is_over(now)) {
-    result_ = tl::unexpected(tries_.failure());
-    return std::nullopt;
-  }
-  if (const auto pause = tries_.pause(now)) {
-    pausing_ = true;
-    return *pause;
-  }
+Ask PeekGroup::read(Now) {
   if (!view_) return ReadRow{group_key(queue_, group_)};
   ReadRows messages;
   const Group& group = view_->group;
@@ -39,61 +30,30 @@ std::optional<Ask> PeekGroup::next(Now now) {
   return messages;
 }
 
-void PeekGroup::on(Answer answer, Now now) {
-  if (std::exchange(pausing_, false)) return;
-  if (answer.outcome == Outcome::rejected) {
-    result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
-    return;
-  }
-  if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
+void PeekGroup::took(Answer answer, Now) {
   if (!view_) return saw_group(answer.row());
   for (const Row& row : answer.rows) {
     // One that is past its retention is missing.
     if (auto message = message_in(row)) view_->messages.push_back(*std::move(message));
   }
   std::ranges::sort(view_->messages, {}, &Message::seq);
-  result_ = std::move(view_);
+  conclude(std::move(view_));
 }
 
 void PeekGroup::saw_group(const Row* row) {
-  if (row == nullptr) {
-    result_ = std::optional<GroupView>();
-    return;
-  }
+  if (row == nullptr) return conclude(std::nullopt);
   auto group = group_in(*row);
-  if (!group) {
-    result_ = tl::unexpected(damaged_row(row->key));
-    return;
-  }
+  if (!group) return fail(damaged_row(row->key));
   view_ = GroupView{*std::move(group), {}};
-  if (view_->group.size() <= 0) result_ = std::move(view_);
+  if (view_->group.size() <= 0) conclude(std::move(view_));
 }
 
 // ---- ListGroups ----
 
 ListGroups::ListGroups(std::string_view queue, std::size_t most, Instant deadline, Random& random)
-    : most_(most), states_{parked_state(queue), ready_state(queue)}, tries_(deadline, random) {}
+    : ReadProcedure(deadline, random), most_(most), states_{parked_state(queue), ready_state(queue)} {}
 
-std::optional<Ask> ListGroups::next(Now now) {
-  if (result_) return std::nullopt;
-  std::vector<Group>& groups = list_.groups;
-  if (states_.empty() || list_.is_partial) {
-    // A group that was parked between the two looks was seen twice: as it was seen later.
-    std::ranges::stable_sort(groups, {}, &Group::group);
-    const auto later = std::unique(groups.rbegin(), groups.rend(),
-                                   [](const Group& a, const Group& b) { return a.group == b.group; });
-    groups.erase(groups.begin(), later.base());
-    result_ = std::move(list_);
-    return std::nullopt;
-  }
-  if (tries_.is_over(now)) {
-    result_ = tl::unexpected(tries_.failure());
-    return std::nullopt;
-  }
-  if (const auto pause = tries_.pause(now)) {
-    pausing_ = true;
-    return *pause;
-  }
+Ask ListGroups::read(Now) {
   QueryDue query;
   query.state = states_.back();
   query.before = WallTime::max();
@@ -102,23 +62,27 @@ std::optional<Ask> ListGroups::next(Now now) {
   return LookDue{std::move(query)};
 }
 
-void ListGroups::on(Answer answer, Now now) {
-  if (std::exchange(pausing_, false)) return;
-  if (answer.outcome == Outcome::rejected) {
-    result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
-    return;
-  }
-  if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
-  tries_.succeeded();
+void ListGroups::took(Answer answer, Now) {
   for (const Row& row : answer.rows) {
     auto group = group_in(row);
     if (!group) continue;
     list_.is_partial = list_.groups.size() >= most_;
-    if (list_.is_partial) return;
+    if (list_.is_partial) return finish();
     list_.groups.push_back(*std::move(group));
   }
   page_ = std::move(answer.next);
   if (page_.empty()) states_.pop_back();
+  if (states_.empty()) finish();
+}
+
+void ListGroups::finish() {
+  // A group that was parked between the two looks was seen twice: as it was seen later.
+  std::vector<Group>& groups = list_.groups;
+  std::ranges::stable_sort(groups, {}, &Group::group);
+  const auto later =
+      std::unique(groups.rbegin(), groups.rend(), [](const Group& a, const Group& b) { return a.group == b.group; });
+  groups.erase(groups.begin(), later.base());
+  conclude(std::move(list_));
 }
 
 }  // namespace holdfast

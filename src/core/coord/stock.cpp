@@ -331,10 +331,10 @@ EndReservation::Plan EndReservation::plan(Now now) {
 }
 
 ReturnExpired::ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random)
-    : skew_(skew), most_(most), random_(random), tries_(deadline, random) {}
+    : ReadProcedure(deadline, random), skew_(skew), most_(most), random_(random) {}
 
 std::optional<Ask> ReturnExpired::next(Now now) {
-  if (result_) return std::nullopt;
+  if (is_over()) return std::nullopt;
   if (returning_) {
     if (auto ask = returning_->next(now)) return ask;
     // Refused: somebody else has ended it. Anything else is for the next who looks.
@@ -347,18 +347,16 @@ std::optional<Ask> ReturnExpired::next(Now now) {
     return next(now);
   }
   const bool is_enough = page_.empty() || returned_ >= most_ || now.instant >= deadline();
-  if (has_looked_ && is_enough) {
-    result_ = returned_;
-    return std::nullopt;
-  }
-  if (tries_.is_over(now)) {
-    result_ = tl::unexpected(tries_.failure());
-    return std::nullopt;
-  }
-  if (const auto pause = tries_.pause(now)) {
-    pausing_ = true;
-    return *pause;
-  }
+  if (has_looked_ && is_enough) conclude(returned_);
+  return ReadProcedure::next(now);
+}
+
+void ReturnExpired::on(Answer answer, Now now) {
+  if (returning_) return returning_->on(std::move(answer), now);
+  ReadProcedure::on(std::move(answer), now);
+}
+
+Ask ReturnExpired::read(Now now) {
   QueryDue query;
   query.state = coord::reserved_state;
   query.before = now.wall - std::chrono::ceil<milliseconds>(skew_) + milliseconds(1);  // up to then
@@ -367,20 +365,7 @@ std::optional<Ask> ReturnExpired::next(Now now) {
   return LookDue{std::move(query)};
 }
 
-void ReturnExpired::on(Answer answer, Now now) {
-  if (returning_) return returning_->on(std::move(answer), now);
-  if (std::exchange(pausing_, false)) return;
-  switch (answer.outcome) {
-    case Outcome::rejected:
-      result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
-      return;
-    case Outcome::throttled:
-    case Outcome::unknown:
-      return tries_.failed(std::move(answer.error), now);
-    case Outcome::applied:
-    case Outcome::conflict:
-      break;
-  }
+void ReturnExpired::took(Answer answer, Now) {
   has_looked_ = true;
   page_ = std::move(answer.next);
   for (const Row& row : answer.rows) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/coord/read_procedure.hpp"
 #include "core/coord/row_procedure.hpp"
 #include "holdfast/coordination.hpp"
 
@@ -99,27 +100,25 @@ class EndReservation final : public RowProcedure<Reservation> {
 
 /// Returns the goods of reservations that have expired, as the index tells them: the result is how many. At most
 /// `most`, earliest first. Those that cannot be returned hold up no others.
-class ReturnExpired final : public Procedure {
+class ReturnExpired final : public ReadProcedure<std::size_t> {
  public:
   ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random);
 
   [[nodiscard]] std::optional<Ask> next(Now now) override;
   void on(Answer answer, Now now) override;
-  [[nodiscard]] Instant deadline() const override { return tries_.deadline(); }
-  [[nodiscard]] const std::optional<Ended<std::size_t>>& result() const { return result_; }
 
  private:
+  [[nodiscard]] Ask read(Now now) override;
+  void took(Answer answer, Now now) override;
+
   const Duration skew_;
   const std::size_t most_;
   Random& random_;
-  Tries tries_;
   bool has_looked_ = false;
-  std::string page_;  // the next one; empty: there is none
-  bool pausing_ = false;
+  std::string page_;                // the next one; empty: there is none
   std::vector<Reservation> found_;  // the next to be returned last
   std::optional<EndReservation> returning_;
   std::size_t returned_ = 0;
-  std::optional<Ended<std::size_t>> result_;
 };
 
 }  // namespace holdfast

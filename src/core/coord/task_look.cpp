@@ -86,20 +86,11 @@ ReadTask::Plan ReadTask::plan(Now now) {
 // ---- ListTasks ----
 
 ListTasks::ListTasks(std::size_t most, std::string page, Instant deadline, Random& random)
-    : most_(most), page_(std::move(page)), tries_(deadline, random) {
+    : ReadProcedure(deadline, random), most_(most), page_(std::move(page)) {
   HOLDFAST_ASSERT(most >= 1, "a page has room");
 }
 
-std::optional<Ask> ListTasks::next(Now now) {
-  if (result_) return std::nullopt;
-  if (tries_.is_over(now)) {
-    result_ = tl::unexpected(tries_.failure());
-    return std::nullopt;
-  }
-  if (const auto pause = tries_.pause(now)) {
-    pausing_ = true;
-    return *pause;
-  }
+Ask ListTasks::read(Now) {
   QueryDue query;
   query.state = state::task;
   query.before = WallTime::max();
@@ -108,19 +99,13 @@ std::optional<Ask> ListTasks::next(Now now) {
   return LookDue{std::move(query)};
 }
 
-void ListTasks::on(Answer answer, Now now) {
-  if (std::exchange(pausing_, false)) return;
-  if (answer.outcome == Outcome::rejected) {
-    result_ = tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)});
-    return;
-  }
-  if (answer.outcome != Outcome::applied) return tries_.failed(std::move(answer.error), now);
+void ListTasks::took(Answer answer, Now now) {
   TaskPage page;
   for (const Row& row : answer.rows) {
     if (auto task = task_in(row, now.wall)) page.tasks.push_back(*std::move(task));
   }
   page.next = std::move(answer.next);
-  result_ = std::move(page);
+  conclude(std::move(page));
 }
 
 // ---- ReleaseTask ----

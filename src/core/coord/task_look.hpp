@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/coord/read_procedure.hpp"
 #include "core/coord/row_procedure.hpp"
 #include "holdfast/coordination.hpp"
 
@@ -51,22 +52,17 @@ struct TaskPage {
 
 /// What is held, or was and can be taken, of both kinds: a page of it. As the index tells it: it may be late, and
 /// what is renewed between two pages may be on both, or on none.
-class ListTasks final : public Procedure {
+class ListTasks final : public ReadProcedure<TaskPage> {
  public:
   /// `most`: rows, at least 1. `page`: empty, or the `next` of a page before; another is rejected, with Code::usage.
   ListTasks(std::size_t most, std::string page, Instant deadline, Random& random);
 
-  [[nodiscard]] std::optional<Ask> next(Now now) override;
-  void on(Answer answer, Now now) override;
-  [[nodiscard]] Instant deadline() const override { return tries_.deadline(); }
-  [[nodiscard]] const std::optional<Ended<TaskPage>>& result() const { return result_; }
-
  private:
+  [[nodiscard]] Ask read(Now now) override;
+  void took(Answer answer, Now now) override;
+
   const std::size_t most_;
   const std::string page_;
-  Tries tries_;
-  bool pausing_ = false;
-  std::optional<Ended<TaskPage>> result_;
 };
 
 struct ReleasedTask {
