@@ -1,10 +1,12 @@
 """`holdfast serve` as a process, and a caller of it that judges every answer by the OpenAPI document."""
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,18 @@ import dynamodb_server  # noqa: E402  pylint: disable=wrong-import-position
 
 ANY_ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_CONFIG_FILE": "/dev/null",
                "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+@contextlib.contextmanager
+def away(database):
+    """Nobody else gets to this SQLite file meanwhile: the store does not answer."""
+    other = sqlite3.connect(database, isolation_level=None, timeout=60)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
 
 
 class OnSqlite(unittest.TestCase):

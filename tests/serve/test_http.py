@@ -11,7 +11,6 @@ import pathlib
 import re
 import select
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -34,16 +33,8 @@ class Served(OnSqlite):
         self.addCleanup(server.kill)
         return server
 
-    @contextlib.contextmanager
     def away(self):
-        """The store does not answer meanwhile."""
-        other = sqlite3.connect(self.store.removeprefix("sqlite:"), isolation_level=None, timeout=60)
-        other.execute("BEGIN EXCLUSIVE")
-        try:
-            yield
-        finally:
-            other.execute("ROLLBACK")
-            other.close()
+        return serve.away(self.store.removeprefix("sqlite:"))
 
     def refused(self, *arguments: str) -> str:
         """The program does not start; what it says."""

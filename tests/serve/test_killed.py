@@ -9,7 +9,6 @@ import contextlib
 import http.client
 import pathlib
 import signal
-import sqlite3
 import sys
 import tempfile
 import time
@@ -80,16 +79,8 @@ class Day:
                 raise TimeoutError(str(self.get("/v1/tickets?all=true").body))
             time.sleep(0.1)
 
-    @contextlib.contextmanager
     def away(self):
-        """Nobody else can write to the store meanwhile."""
-        other = sqlite3.connect(self.folder / "store", isolation_level=None, timeout=60)
-        other.execute("BEGIN EXCLUSIVE")
-        try:
-            yield
-        finally:
-            other.execute("ROLLBACK")
-            other.close()
+        return serve.away(self.folder / "store")
 
     def live(self) -> None:
         self.post("/v1/stock/hat/add", delta=10, op_id="delivery")
