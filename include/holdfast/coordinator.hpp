@@ -145,6 +145,8 @@ class Coordinator {
   /// The first proposal wins, for ever; everybody is told the same. One write at most.
   /// `ticket` names the proposal: said again under it, Decided::was_ours is as it was. Empty: without a name.
   [[nodiscard]] Ended<Decided> decide(std::string_view key, Value proposal, std::string_view ticket = {});
+  /// Proposes nothing: what was decided, if anything was.
+  [[nodiscard]] Ended<std::optional<Decided>> decided(std::string_view key);
 
   // ---- Counters and stock ----
 

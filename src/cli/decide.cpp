@@ -7,6 +7,7 @@
 #include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "core/coord/decision.hpp"
 #include "runtime/environment.hpp"
 #include "serve/json_value.hpp"
 
@@ -18,6 +19,7 @@ struct DecideSettings {
   CallSettings call;
   ModeSettings mode;
   std::string key, value;
+  bool shows = false;
 };
 
 Result<int> tell(const DecideSettings& settings, const Decided& decided) {
@@ -44,6 +46,14 @@ Result<int> decide(Coordination& here, const DecideSettings& settings) {
   return tell(settings, *decided);
 }
 
+Result<int> show(Coordination& here, const DecideSettings& settings) {
+  const auto decided =
+      here.carry_out<std::optional<Decided>, ReadDecision>(settings.call.store_patience, settings.key);
+  if (!decided) return decided.error();
+  if (!*decided) return fail(Code::not_found, "nothing is decided under '" + settings.key + "' yet");
+  return tell(settings, **decided);
+}
+
 /// The store, or the journal.
 Result<int> accept(const DecideSettings& settings) {
   auto accepting = Accepting::begin(settings.call, settings.mode);
@@ -60,7 +70,15 @@ Result<int> accept(const DecideSettings& settings) {
 Result<int> decide(const DecideSettings& settings) {
   const auto available = is_available(settings.mode);
   if (!available) return tl::unexpected<Error>(available.error());
-  if (settings.value.empty()) return fail(Code::usage, "VALUE: it is empty, and would be so for ever");
+  if (settings.shows) {
+    if (*available || !settings.value.empty() || !settings.mode.ticket.empty()) {
+      return fail(Code::usage, "--show only looks, in the store: it takes no VALUE, --mode or --ticket");
+    }
+    return coordinate(
+        settings.call.store, settings.call.store_patience,
+        [&](Coordination& here) -> Result<int> { return show(here, settings); }, StoreSession::Create::never);
+  }
+  if (settings.value.empty()) return fail(Code::usage, "VALUE: it is missing or empty, and would be so for ever");
   if (*available) return accept(settings);
   return coordinate(settings.call.store, settings.call.store_patience,
                     [&](Coordination& here) { return decide(here, settings); });
@@ -70,16 +88,21 @@ Result<int> decide(const DecideSettings& settings) {
 
 void add_decide(Setup setup) {
   const auto settings = std::make_shared<DecideSettings>();
-  CLI::App& app =
-      add_command(setup,
-                  {.name = "decide",
-                   .description = "propose a value; print the one that was proposed first, now and for ever",
-                   .example = "decide paid-first order-17\n"
-                              "decide paid-first order-17 --mode available --ticket order-17",
-                   .exit_codes = call_exit_codes("something else failed: the table is damaged") + mode_exit_codes()},
-                  static_cast<int>(CoordExit::usage), [settings] { return decide(*settings); });
+  CLI::App& app = add_command(
+      setup,
+      {.name = "decide",
+       .description = "propose a value; print the one that was proposed first, now and for ever",
+       .example = "decide paid-first order-17\n"
+                  "decide paid-first order-17 --mode available --ticket order-17\n"
+                  "decide paid-first --show",
+       .exit_codes = call_exit_codes("nothing is decided (--show); something else failed: the table is damaged") +
+                     mode_exit_codes()},
+      static_cast<int>(CoordExit::usage), [settings] { return decide(*settings); });
   add_name(app, "KEY", settings->key, "what is decided");
-  add_argument(app, "VALUE", settings->value, "what we propose");
+  add_argument(app, "VALUE", settings->value, "what we propose").required(false);
+  add_switch(app, "--show", settings->shows, "propose nothing: print what was decided, if anything was")
+      .envname("")  // in the environment of others it would have them propose nothing
+      ->configurable(false);
   add_mode(app, settings->mode);
   add_call(app, settings->call, "who proposed it, when, and whether that was us");
 }

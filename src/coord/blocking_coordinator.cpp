@@ -10,6 +10,7 @@
 #include "coord/engine.hpp"
 #include "coord/fingerprint.hpp"
 #include "core/coord/counter.hpp"
+#include "core/coord/decision.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/queue.hpp"
 #include "core/coord/queue_look.hpp"
@@ -405,6 +406,10 @@ Ended<Decided> Coordinator::decide(std::string_view key, Value proposal, std::st
       [this, key = std::string(key), proposal = std::move(proposal), ticket](auto& coordinator, auto answer) {
         coordinator.decide(key, proposal, impl_->options_.patience, std::move(answer), ticket);
       });
+}
+Ended<std::optional<Decided>> Coordinator::decided(std::string_view key) {
+  if (auto good = check_name("A decision's key", key); !good) return refuse(good.error());
+  return impl_->carry_out<std::optional<Decided>, ReadDecision>(std::string(key));
 }
 
 // ---- Counters and stock ----

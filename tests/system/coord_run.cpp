@@ -232,7 +232,10 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
                   "--retention is from 1s to 366d, not 0s");
   expect_one_line(program.run({"once", "k", "--abandoned", "reconcile", "--reconcile", "./nowhere", "true"}), 1,
                   "--reconcile: cannot start ./nowhere");
-  expect_one_line(program.run({"decide", "k", ""}), 64, "VALUE: it is empty");
+  expect_one_line(program.run({"decide", "k", ""}), 64, "VALUE: it is missing or empty");
+  expect_one_line(program.run({"decide", "k"}), 64, "VALUE: it is missing or empty");
+  expect_one_line(program.run({"decide", "k", "v", "--show"}), 64, "--show only looks");
+  expect_one_line(program.run({"decide", "k", "--show", "--mode", "available", "--ticket", "t"}), 64, "--show");
   expect_one_line(program.run({"decide", "k", "v", "--mode", "available", "--max-age", "0s"}), 64, "--max-age");
   expect_one_line(program.run({"counter", "add", "k", "1", "--remember", "0s"}), 64, "--remember is from 1s");
   expect_one_line(program.run({"counter", "add", "k", "+-1"}), 64, "DELTA");
@@ -416,6 +419,8 @@ TEST_F(CoordRun, a_closed_standard_stream_costs_nothing) {
   ASSERT_TRUE(shell);
   EXPECT_EQ(shell->read_line(60s).value_or(""), "3");
   EXPECT_EQ(program.run({"decide", "k", "yours"}).out, "mine\n");
+  EXPECT_EQ(program.run({"decide", "k", "--show"}).out, "mine\n");
+  expect_one_line(program.run({"decide", "l", "--show"}), 1, "nothing is decided");
 }
 
 TEST_F(CoordRun, nobody_who_hears_what_went_wrong_changes_the_exit_code) {

@@ -308,7 +308,13 @@ using DataTest = BlockingTest;
 TEST_F(DataTest, the_first_proposal_wins) {
   const auto first = open();
   const auto second = open();
+  const auto nothing = second->decided("who");
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(nothing->has_value());
   EXPECT_TRUE(first->decide("who", "a")->was_ours);
+  const auto seen = second->decided("who");
+  ASSERT_TRUE(seen && seen->has_value());
+  EXPECT_EQ((*seen)->value, Value("a"));
   const auto told = second->decide("who", "b");
   ASSERT_TRUE(told);
   EXPECT_FALSE(told->was_ours);
