@@ -83,8 +83,9 @@ void Reconciler::take(Intent taken) {
   }
 }
 
-void Reconciler::replay(const std::shared_ptr<Intent>& intent) {
-  auto replay = std::make_unique<Replay>(*intent, loop_.now(), loop_.instant() + options_.patience, loop_.random());
+void Reconciler::replay(const std::shared_ptr<Intent>& intent, Replay::Way way) {
+  auto replay =
+      std::make_unique<Replay>(*intent, loop_.now(), loop_.instant() + options_.patience, loop_.random(), way);
   const Replay* done = replay.get();
   runner_.run(std::move(replay), [this, intent, done] { judge(intent, done->verdict(options_.merge)); });
 }
@@ -121,7 +122,7 @@ void Reconciler::preclude(const std::shared_ptr<Intent>& intent, const std::stri
       if (is_of_the_store(result.error())) return away(result.error().error);
       return leave(*intent, result.error().error.detail);
     }
-    if (result->has_happened) return confirm(intent, "it had been carried out before");
+    if (result->is_taken) return replay(intent, Replay::Way::look);
     reject(intent, why);
   });
 }

@@ -59,7 +59,7 @@ class Reconciler {
  private:
   void next();
   void take(Intent intent);
-  void replay(const std::shared_ptr<Intent>& intent);
+  void replay(const std::shared_ptr<Intent>& intent, Replay::Way way = Replay::Way::carry_out);
   void judge(const std::shared_ptr<Intent>& intent, const Verdict& verdict);
   void preclude(const std::shared_ptr<Intent>& intent, const std::string& key, std::string why);
   void confirm(const std::shared_ptr<Intent>& intent, std::string note);

@@ -206,6 +206,32 @@ TEST_F(ReconcileTest, what_is_too_old_and_may_have_happened_is_looked_for) {
   EXPECT_EQ(count(), 1);
 }
 
+// It was confirmed: something stood under its id, and nobody looked what.
+TEST_F(ReconcileTest, what_is_too_old_and_whose_id_another_has_used_for_something_else_is_rejected) {
+  const auto there = join("there");
+  put_hats(10);
+  ASSERT_TRUE(here_->set_aside("quota", {{"hat", 4}}));
+  ASSERT_TRUE(there->set_aside("theirs", {{"hat", 4}}));
+  here_->store->way = Way::shut;
+  ASSERT_TRUE(here_->available->sell({{"hat", 1}}, "d"));
+  ASSERT_TRUE(here_->reconcile()->store_is_away);
+  ASSERT_TRUE(is_provisional(here_->add(7, "a")));
+  ASSERT_TRUE(is_provisional(here_->send("g", "ours", "s")));
+  for (const char* ticket : {"d", "a", "s"}) ASSERT_EQ(here_->intent(ticket).state, Intent::State::begun);
+  ASSERT_TRUE(is_committed(there->add(5, "a")));
+  ASSERT_TRUE(is_committed(there->send("g", "theirs", "s")));
+  ASSERT_TRUE(there->available->sell({{"hat", 2}}, "d"));
+  ASSERT_EQ(there->reconcile()->confirmed, 1U);
+  here_->store->way = Way::open;
+  loop_.advance(1h);
+  const auto report = here_->reconcile();
+  EXPECT_EQ(report->confirmed, 0U);
+  EXPECT_EQ(report->rejected, 3U);
+  EXPECT_THAT(here_->compensated, ElementsAre("d", "a", "s"));
+  EXPECT_EQ(count(), 5);
+  EXPECT_THAT(bodies("g"), ElementsAre("theirs"));
+}
+
 // What is of the store as a whole ends the pass: nothing else is to be had of it. Anything else is about one row.
 TEST_F(ReconcileTest, one_whose_row_the_store_rejects_holds_up_its_own_subject_only_and_no_table_everything) {
   const std::map<Code, bool> ends_the_pass{

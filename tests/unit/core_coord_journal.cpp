@@ -260,15 +260,18 @@ TEST_F(DrawTest, whatever_befalls_one_request_it_is_drawn_once) {
 
 class PrecludeTest : public DrawTest {
  protected:
-  Verdict replay(const Intent& intent) {
-    Replay replay(intent, run_.now, deadline(), random_);
+  Verdict replay(const Intent& intent, Replay::Way way = Replay::Way::carry_out) {
+    Replay replay(intent, run_.now, deadline(), random_, way);
     run_.run(replay);
     return replay.verdict(merge_equal);
   }
-  bool has_happened(const Intent& intent) {
+  bool is_taken(const Intent& intent) {
     Preclude precluding(memory_key(intent.wish, intent.ticket).value(), deadline(), random_);
     run_.run(precluding);
-    return precluding.result()->value().has_happened;
+    return precluding.result()->value().is_taken;
+  }
+  bool has_happened(const Intent& intent) {
+    return is_taken(intent) && replay(intent, Replay::Way::look).kind == Verdict::Kind::confirmed;
   }
   static std::vector<Intent> intents() {
     return {intent_of(AddWish{"c", 1, {}}), intent_of(DrawWish{{{"hat", 1}}, "quota"}),
@@ -327,6 +330,42 @@ TEST_F(PrecludeTest, what_has_happened_is_not_precluded) {
     EXPECT_TRUE(has_happened(intent));
     EXPECT_EQ(replay(intent).kind, Verdict::Kind::confirmed);
   }
+}
+
+TEST_F(PrecludeTest, what_another_did_under_its_id_is_not_what_was_to_be_done) {
+  const std::vector<Intent> others{intent_of(AddWish{"c", 7, {}}), intent_of(DrawWish{{{"hat", 2}}, "quota"}),
+                                   intent_of(SendWish{"q", "g", "other", 0ms})};
+  for (std::size_t nth = 0; nth < others.size(); ++nth) {
+    SCOPED_TRACE(kind_of(others[nth].wish));
+    ASSERT_EQ(replay(intents()[nth]).kind, Verdict::Kind::confirmed);
+    const auto rows = table_.rows();
+    EXPECT_TRUE(is_taken(others[nth]));
+    const Verdict verdict = replay(others[nth], Replay::Way::look);
+    EXPECT_EQ(verdict.kind, Verdict::Kind::rejected);
+    EXPECT_FALSE(verdict.may_arrive);
+    EXPECT_EQ(table_.rows(), rows);
+  }
+}
+
+TEST_F(PrecludeTest, who_looks_whether_it_has_happened_does_not_carry_it_out) {
+  auto all = intents();
+  all.push_back(intent_of(AddWish{"c", -1, 0}));  // that the rules would refuse
+  for (const Intent& intent : all) {
+    SCOPED_TRACE(kind_of(intent.wish));
+    const auto rows = table_.rows();
+    const Verdict verdict = replay(intent, Replay::Way::look);
+    EXPECT_EQ(verdict.kind, Verdict::Kind::stuck) << "what was taken is gone: it is precluded by the next pass";
+    EXPECT_FALSE(verdict.may_arrive);
+    EXPECT_EQ(table_.rows(), rows);
+  }
+}
+
+TEST_F(PrecludeTest, the_id_of_a_message_that_is_no_longer_remembered_is_taken_over) {
+  const Intent intent = intent_of(SendWish{"q", "g", "body", 0ms});
+  ASSERT_EQ(replay(intent).kind, Verdict::Kind::confirmed);
+  run_.pass(intent_remembered + 1h);
+  EXPECT_FALSE(is_taken(intent)) << "that is another's, of long ago";
+  EXPECT_EQ(replay(intent).kind, Verdict::Kind::rejected);
 }
 
 TEST_F(PrecludeTest, a_request_that_is_still_on_its_way_finds_it_precluded) {

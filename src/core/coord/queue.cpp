@@ -137,6 +137,11 @@ std::string dedup_key(std::string_view queue, std::string_view dedup_id) {
   return std::string(coord::dedup_prefix) + std::string(queue) + "#" + std::string(dedup_id);
 }
 
+bool is_remembered(const Row& sent, Duration window, WallTime now) {
+  const auto age = now - WallTime(milliseconds(sent.number(coord::sent_at)));
+  return age < window || !is_past_retention(sent, now);
+}
+
 std::string ready_state(std::string_view queue) {
   return std::string(coord::queue_prefix) + std::string(queue);
 }
@@ -222,9 +227,7 @@ Send::Plan Send::plan(Now now) {
   const Row* sent = find(keys()[1]);
   if (sent != nullptr) {
     const bool is_ours = sent->text(attribute::attempt) == attempt().to_string();
-    // Whoever of the two wants it remembered for longer.
-    const auto age = now.wall - WallTime(milliseconds(sent->number(coord::sent_at)));
-    const bool is_known = age < options_.dedup_window || !is_past_retention(*sent, now.wall);
+    const bool is_known = is_remembered(*sent, options_.dedup_window, now.wall);
     if (!is_ours && is_known && sent->text(coord::outcome) == coord::precluded) {
       return Failure{Failure::Kind::mismatch, Error(Code::usage, "What had the id " + options_.dedup_id +
                                                                      " was given up, and was never sent to " +

@@ -24,6 +24,9 @@ namespace holdfast {
 [[nodiscard]] std::string message_key(std::string_view queue, std::string_view group, std::int64_t seq);
 /// The row that remembers a message's dedup_id.
 [[nodiscard]] std::string dedup_key(std::string_view queue, std::string_view dedup_id);
+/// Whether that row still counts, for who wants an id to be known for `window`: whoever of the two, he or its sender,
+/// wants that for longer.
+[[nodiscard]] bool is_remembered(const Row& sent, Duration window, WallTime now);
 /// The state under which the index finds groups that are, or will be, due.
 [[nodiscard]] std::string ready_state(std::string_view queue);
 [[nodiscard]] std::string parked_state(std::string_view queue);

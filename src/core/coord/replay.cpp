@@ -102,8 +102,16 @@ bool is_of_the_store(const Failure& failure) {
   return false;
 }
 
-Replay::Replay(Intent intent, Now now, Instant deadline, Random& random)
-    : intent_(std::move(intent)), operation_(operation_of(intent_, now, deadline, random)) {}
+Replay::Replay(Intent intent, Now now, Instant deadline, Random& random, Way way)
+    : intent_(std::move(intent)), way_(way), operation_(operation_of(intent_, now, deadline, random)) {}
+
+std::optional<Ask> Replay::next(Now now) {
+  auto ask = operation_->next(now);
+  const bool is_write = ask && (std::holds_alternative<WriteRow>(*ask) || std::holds_alternative<WriteRows>(*ask));
+  if (way_ == Way::carry_out || !is_write) return ask;
+  is_missing_ = true;
+  return std::nullopt;
+}
 
 const Ended<Decided>* Replay::decided() const {
   return result_of<Decide>(*operation_);
@@ -116,6 +124,17 @@ const Ended<Sent>* Replay::sent() const {
 }
 
 Verdict Replay::verdict(const Merge& merge) const {
+  Verdict verdict;
+  if (!is_missing_) verdict = carried_out(merge);
+  if (way_ == Way::look && (is_missing_ || verdict.may_arrive)) {
+    verdict = {};
+    verdict.kind = Verdict::Kind::stuck;
+    verdict.error = Error(Code::internal, "what stood in the store under this ticket has gone since: again");
+  }
+  return verdict;
+}
+
+Verdict Replay::carried_out(const Merge& merge) const {
   if (const auto* result = decided()) {
     if (!*result) return verdict_of(result->error());
     const auto& ours = std::get<DecideWish>(intent_.wish);
@@ -153,17 +172,20 @@ std::optional<std::string> memory_key(const Wish& wish, std::string_view ticket)
 }
 
 Preclude::Plan Preclude::plan(Now now) {
-  if (const Row* row = find(key())) {
-    // A reservation that is no sale has taken the ticket's place: what was to be sold never is.
-    const bool is_another = reservation_in(*row).has_value() && !is_sale(*row);
-    return Precluded{row->text(coord::outcome) != coord::precluded && !is_another};
+  const Row* row = find(key());
+  // The id of a message that is no longer remembered is free for another.
+  const bool is_message = key().starts_with(coord::dedup_prefix);
+  if (row != nullptr && (!is_message || is_remembered(*row, intent_remembered, now.wall))) {
+    return Precluded{row->text(coord::outcome) != coord::precluded};
   }
   std::vector<Change> note = remembered(now.wall, intent_remembered);
   note.push_back(Change::set(coord::outcome, coord::precluded));
   // Of a message: as the number of none (what was sent under this id, and when).
   note.push_back(Change::set(coord::seq, std::int64_t{0}));
   note.push_back(Change::set(coord::sent_at, std::int64_t{now.wall.time_since_epoch().count()}));
-  return std::vector{Update{key(), std::move(note), Condition::row_missing()}};
+  Condition unused =
+      row == nullptr ? Condition::row_missing() : Condition::equals(coord::sent_at, row->number(coord::sent_at));
+  return std::vector{Update{key(), std::move(note), std::move(unused)}};
 }
 
 }  // namespace holdfast

@@ -37,24 +37,32 @@ struct Verdict {
 /// it is replayed, by whomever, and whatever became of its earlier requests.
 class Replay final : public Procedure {
  public:
-  Replay(Intent intent, Now now, Instant deadline, Random& random);
+  enum class Way {
+    carry_out,
+    look,  ///< whether what stands under the ticket is this very operation: nothing is written any more
+  };
+  Replay(Intent intent, Now now, Instant deadline, Random& random, Way way = Way::carry_out);
 
-  [[nodiscard]] std::optional<Ask> next(Now now) override { return operation_->next(now); }
+  [[nodiscard]] std::optional<Ask> next(Now now) override;
   void on(Answer answer, Now now) override { operation_->on(std::move(answer), now); }
   [[nodiscard]] Instant deadline() const override { return operation_->deadline(); }
 
   [[nodiscard]] const Intent& intent() const { return intent_; }
-  /// Once it has ended.
+  /// Once it has ended. Of a look: never one that `may_arrive`.
   [[nodiscard]] Verdict verdict(const Merge& merge) const;
 
-  // The results, by kind; null for the others.
+  // The results of what was carried out, by kind; null for the others.
   [[nodiscard]] const Ended<Decided>* decided() const;
   [[nodiscard]] const Ended<Added>* added() const;
   [[nodiscard]] const Ended<Sent>* sent() const;
 
  private:
+  [[nodiscard]] Verdict carried_out(const Merge& merge) const;
+
   const Intent intent_;
+  const Way way_;
   const std::unique_ptr<Procedure> operation_;
+  bool is_missing_ = false;  // of a look: nothing stands under the ticket (any more)
 };
 
 /// The row in which the store remembers that the operation of this ticket was carried out. Nothing for decisions:
@@ -64,7 +72,8 @@ class Replay final : public Procedure {
 /// Sees to it that an operation never happens, unless it has: one conditional write on the row that would remember
 /// it, which whatever is still on its way finds taken. So rejecting, too, is one write on one row.
 struct Precluded {
-  bool has_happened = false;
+  /// An operation stands there: this one, or another's under the same id. Replay::Way::look tells which.
+  bool is_taken = false;
 };
 class Preclude final : public RowProcedure<Precluded> {
  public:

@@ -42,6 +42,11 @@ Condition held_as_seen(const Row& row) {
          (row.find(draws) == nullptr ? Condition::not_exists(draws) : Condition::equals(draws, row.number(draws)));
 }
 
+/// Whether it was drawn from another reservation: sold out of a quota.
+bool is_sale(const Row& row) {
+  return !row.text(drawn_from).empty();
+}
+
 bool is_part_of(const Basket& part, const Basket& whole) {
   return std::ranges::all_of(part, [&](const auto& item) {
     const auto found = whole.find(item.first);
@@ -130,10 +135,6 @@ std::optional<Reservation> reservation_in(const Row& row) {
   reservation.basket = *std::move(basket);
   reservation.expires_at = WallTime(milliseconds(row.number(coord::reserved_until)));
   return reservation;
-}
-
-bool is_sale(const Row& row) {
-  return !row.text(drawn_from).empty();
 }
 
 // ---- Reserve ----

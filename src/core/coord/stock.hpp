@@ -22,8 +22,6 @@ inline constexpr std::size_t basket_most = 99;  ///< of a transaction's 100 rows
 
 /// What the row says; nothing where it is damaged.
 [[nodiscard]] std::optional<Reservation> reservation_in(const Row& row);
-/// Whether it was drawn from another reservation: sold out of a quota.
-[[nodiscard]] bool is_sale(const Row& row);
 
 /// Sets goods aside, all or none, never below zero: a transaction over the reservation and its SKUs, so it needs a
 /// store with transactions. Refused where one SKU has too few (Code::exhausted), which leaves no trace, and where the
