@@ -165,7 +165,8 @@ class Coordinator {
   // ---- Ordered queues ----
 
   [[nodiscard]] Ended<Sent> send(SendOptions options);
-  /// Leases a group that is due, and gives the first of its messages. Nothing: nothing is due.
+  /// Leases a group that is due, and gives the first of its messages. Nothing: nothing is due. A group whose first
+  /// message is damaged is parked with the reason, which is told (rejected, Code::corrupt) where nothing else is due.
   [[nodiscard]] Ended<std::optional<Batch>> receive(std::string_view queue, QueueOptions options = {});
   /// Done with all of the batch, or with its first `count` (at least 1). Refused, as the others are: somebody else
   /// has had the group since, or it was given back.
@@ -177,8 +178,8 @@ class Coordinator {
   /// Lets a parked group go on. `skip`: without its first message.
   [[nodiscard]] Ended<Settled> redrive(std::string_view queue, std::string_view group, bool skip = false);
   /// The way back from a dead-letter queue: the first `most` messages (1 to 100) of the group go to the end of the
-  /// same group of the queue `to`, each once, whatever happens. Busy: somebody else has the group; refused: it is
-  /// parked.
+  /// same group of the queue `to`, each once, whatever happens. Where not all could be moved, it is told how many
+  /// were; asked again, it says why. Busy: somebody else has the group; refused: it is parked.
   [[nodiscard]] Ended<Redriven> redrive_to(std::string_view queue, std::string_view group, std::string_view to,
                                            std::size_t most = 100);
   /// Nothing: there is no such group. Does not receive anything.

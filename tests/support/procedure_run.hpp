@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -39,6 +40,8 @@ class ProcedureRun {
   Now now{Instant(std::chrono::seconds(1)), WallTime(std::chrono::milliseconds(1'700'000'000'000))};
   int requests = 0;
   int writes = 0;
+  /// Rows that are there and cannot be read.
+  std::set<std::string> damaged;
 
   void pass(Duration time) {
     now.instant += time;
@@ -76,6 +79,12 @@ class ProcedureRun {
   }
 
  private:
+  static Answer damage(Outcome outcome, std::vector<Row> rows, const std::string& key) {
+    Answer told = answer(outcome, std::move(rows));
+    told.error = Error(Code::corrupt, "the row " + key + " is damaged (no object)");
+    return told;
+  }
+
   static Answer answer(Outcome outcome, std::vector<Row> rows = {}) {
     Answer answer;
     answer.outcome = outcome;
@@ -98,6 +107,9 @@ class ProcedureRun {
     }
     const auto* one = std::get_if<WriteRow>(&ask);
     const std::vector<Update> updates = one != nullptr ? std::vector{one->update} : std::get<WriteRows>(ask).updates;
+    for (const Update& each : updates) {
+      if (damaged.contains(each.key)) return damage(Outcome::rejected, {}, each.key);
+    }
     if (comes == Mishap::late_request || comes == Mishap::twice) late_.push_back(updates);
     if (comes == Mishap::late_request) return answer(Outcome::unknown);
     Answer done = carry_out(updates);
@@ -105,8 +117,14 @@ class ProcedureRun {
     return comes == Mishap::lost_reply ? answer(Outcome::unknown) : done;
   }
 
+  /// Of one row it is an error that it is damaged; of several it is left out.
   Answer look(const Ask& ask) const {
     Answer seen = answer(Outcome::applied, read(ask));
+    for (const std::string& key : damaged) {
+      if (std::erase_if(seen.rows, [&](const Row& row) { return row.key == key; }) == 0) continue;
+      const bool is_one = std::holds_alternative<ReadRow>(ask);
+      seen = damage(is_one ? Outcome::rejected : Outcome::applied, std::move(seen.rows), key);
+    }
     const auto* look = std::get_if<LookDue>(&ask);
     if (look == nullptr || seen.rows.size() <= look->query.limit) return seen;
     seen.rows.pop_back();

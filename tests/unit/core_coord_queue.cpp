@@ -374,6 +374,29 @@ TEST_F(QueueTest, a_hole_is_passed) {
   EXPECT_EQ(group("g").state, Group::State::empty);
 }
 
+TEST_F(QueueTest, s05_after_a_claim_that_was_applied_nobody_is_told_that_nothing_happened) {
+  for (const bool is_rejected : {false, true}) {
+    const std::string name = is_rejected ? "r" : "u";
+    send(name, "1");
+    send(name, "2", "", 1min);  // held back: after the claim there is another write
+    int writes = 0;
+    run_.mishap = [&](int, bool is_write) {
+      if (is_write) ++writes;
+      if (is_rejected && writes == 2) run_.damaged.insert(group_key("q", name));
+      return !is_rejected && !is_write && writes == 1 ? Mishap::lost_request : Mishap::none;
+    };
+    ReceiveOptions options;
+    options.queue = "q";
+    options.group = name;
+    Receive receiving(options, WorkerId("c"), run_.now.instant + 10s, random_);
+    run_.run(receiving);
+    ASSERT_FALSE(*receiving.result());
+    EXPECT_EQ(receiving.result()->error().kind, Failure::Kind::unknown);
+    EXPECT_EQ(group(name).receives, 1);
+    run_.mishap = [](int, bool) { return Mishap::none; };
+  }
+}
+
 TEST_F(QueueTest, an_id_is_for_one_message) {
   ASSERT_TRUE(send("g", "one", "id"));
   EXPECT_TRUE(send("g", "one", "id")->was_duplicate);

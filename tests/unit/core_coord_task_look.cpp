@@ -83,6 +83,18 @@ TEST_F(TaskLookTest, a_result_is_shown_for_as_long_as_it_stands) {
   EXPECT_FALSE(done.result);
 }
 
+TEST_F(TaskLookTest, a_result_that_is_no_text_is_damage_as_it_is_for_whoever_wants_it_run) {
+  Row& row = add(Kind::once, "k", "", 1, 0s);
+  apply(LookOnce::result_changes({true, "paid", run_.now.wall}, 1h, run_.now.wall), row);
+  row.attributes.insert_or_assign(std::string(coord::result), Value(7));
+  for (const Duration time : {Duration(0s), Duration(2h)}) {
+    run_.pass(time);
+    const auto damaged = read(Kind::once, "k");
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().error.code, Code::corrupt);
+  }
+}
+
 TEST_F(TaskLookTest, both_kinds_are_listed_without_what_is_damaged) {
   add(Kind::task, "a", "x", 1, 1s);
   add(Kind::once, "b", "x", 1, 2s);

@@ -41,6 +41,8 @@ Add::Plan Add::plan(Now now) {
   const Row* operation = find(keys()[1]);
   const std::int64_t value = counter == nullptr ? 0 : counter->number(number);
   if (operation != nullptr) {
+    const Value* delta = operation->find(coord::delta);
+    if (delta != nullptr && delta->as_int() == nullptr) return damaged_row(operation->key);
     if (operation->number(coord::delta) != options_.delta) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The operation " + options_.op_id + " was used before to add " +

@@ -47,6 +47,8 @@ struct Answer {
   Error error;
 
   [[nodiscard]] const Row* row() const { return rows.empty() ? nullptr : &rows.front(); }
+  /// Of a read of several rows: one of them is damaged, and not among `rows`; `error` names it.
+  [[nodiscard]] bool lacks_damaged() const { return outcome == Outcome::applied && !error.detail.empty(); }
 };
 
 /// One operation of a coordinator (decide, acquire, reserve, …), as pure rules: time and answers go in, what to do

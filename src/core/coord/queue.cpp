@@ -371,8 +371,9 @@ MoveAway::Plan MoveAway::plan(Now now) {
   if (group->head == receipt_.last) give_back(*group, group->head + 1, now.wall, from.changes);
   std::vector<Update> updates{std::move(from)};
   const Row* message_row = find(keys()[1]);
-  std::optional<Message> message = message_row == nullptr ? std::nullopt : message_in(*message_row);
-  if (!message) return updates;  // past its retention: there is nothing to move
+  if (message_row == nullptr) return updates;  // past its retention: there is nothing to move
+  std::optional<Message> message = message_in(*message_row);
+  if (!message) return damaged_row(message_row->key);
 
   const Row* to_row = find(keys()[2]);
   Group to;

@@ -71,7 +71,12 @@ struct ReceiveOptions {
 /// time before the lease ends, since its clock may run slowly (S4).
 [[nodiscard]] Instant believed_until(Instant sent, Duration visibility);
 
-/// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none.
+/// Why a group was set aside of which the first message cannot be read, for people.
+[[nodiscard]] Error parked_for_damage(std::string_view queue, std::string_view group, const Error& why);
+
+/// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none. A group whose
+/// first message is damaged is parked with the reason, and the others are looked at; where there is nothing in them,
+/// the damage is told.
 class Receive final : public Procedure {
  public:
   /// `is_wanted`: asked before each look and each claim; false ends it, with nothing.
@@ -91,16 +96,19 @@ class Receive final : public Procedure {
     std::optional<Instant> first_try;  // to claim it in this state
     Instant latest_try{};
     bool is_poison = false;
-    std::int64_t last = 0;  // message that the lease is to hold, or holds
+    std::int64_t last = 0;        // message that the lease is to hold, or holds
+    std::int64_t read_to = 0;     // of its messages
+    std::optional<Error> damage;  // of its first message
   };
 
   void looked(Answer answer, Now now);
   void saw_group(const Row* row, Now now);
   void claimed(const Row& row, Instant sent_at);
   void got_messages(const Answer& answer, Now now);
+  void first_is_damaged(Error why);
   [[nodiscard]] Update claim(Now now);
   [[nodiscard]] bool goes_alone() const;
-  [[nodiscard]] Update give_back() const;
+  [[nodiscard]] Update give_back(Now now) const;
   [[nodiscard]] Update shorten() const;
   void look_on(Now now);
   void look_again(Now now);
@@ -119,6 +127,7 @@ class Receive final : public Procedure {
   std::optional<Batch> batch_;  // to be told when the lease holds no more than that
   Instant until_{};             // S4: of the belief
   WallTime due_again_{};
+  std::optional<Error> damage_;        // what was found is parked
   std::optional<Instant> rest_until_;  // nothing was there
   bool pausing_ = false;
   std::optional<Ended<std::optional<Batch>>> result_;

@@ -32,9 +32,10 @@ Ask PeekGroup::read(Now) {
 
 void PeekGroup::took(Answer answer, Now) {
   if (!view_) return saw_group(answer.row());
-  for (const Row& row : answer.rows) {
-    // One that is past its retention is missing.
-    if (auto message = message_in(row)) view_->messages.push_back(*std::move(message));
+  for (const Row& row : answer.rows) {  // one that is past its retention is missing
+    auto message = message_in(row);
+    if (!message) return fail(damaged_row(row.key));
+    view_->messages.push_back(*std::move(message));
   }
   std::ranges::sort(view_->messages, {}, &Message::seq);
   conclude(std::move(view_));

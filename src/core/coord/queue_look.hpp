@@ -9,8 +9,8 @@
 
 namespace holdfast {
 
-/// A group as it is, with the first of its messages; nothing: there is no such group. Reads only: what it tells may
-/// have changed since, and between its two reads.
+/// A group as it is, with the first of its messages; nothing: there is no such group. A damaged one is told, instead
+/// of all. Reads only: what it tells may have changed since, and between its two reads.
 class PeekGroup final : public ReadProcedure<std::optional<GroupView>> {
  public:
   /// `most`: messages, 1 to 100.

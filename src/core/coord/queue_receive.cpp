@@ -23,6 +23,11 @@ Instant believed_until(Instant sent, Duration visibility) {
   return sent + visibility - visibility / 10;
 }
 
+Error parked_for_damage(std::string_view queue, std::string_view group, const Error& why) {
+  return {why.code, "The group " + std::string(group) + " of " + std::string(queue) +
+                        " was parked, since its first message cannot be given out: " + why.detail};
+}
+
 Receive::Receive(ReceiveOptions options, WorkerId owner, Instant deadline, Random& random, IsWanted is_wanted)
     : options_(std::move(options)),
       is_wanted_(std::move(is_wanted)),
@@ -73,13 +78,13 @@ std::optional<Ask> Receive::next(Now now) {
       return WriteRow{claim(now)};
     case Step::read_messages: {
       ReadRows read;
-      for (std::int64_t seq = chosen_.group.head; seq <= chosen_.last; ++seq) {
+      for (std::int64_t seq = chosen_.group.head; seq <= chosen_.read_to; ++seq) {
         read.keys.push_back(message_key(options_.queue, chosen_.group.group, seq));
       }
       return read;
     }
     case Step::give_back:
-      return WriteRow{give_back()};
+      return WriteRow{give_back(now)};
     case Step::shorten:
       return WriteRow{shorten()};
   }
@@ -117,12 +122,18 @@ Update Receive::claim(Now now) {
   return update;
 }
 
-/// What cannot be given out yet is not kept leased, and was not received either.
-Update Receive::give_back() const {
-  return {chosen_.row.key,
-          {Change::remove(attribute::owner), Change::set(coord::receives, chosen_.group.receives - 1),
-           Change::set(attribute::expires_at, std::int64_t{due_again_.time_since_epoch().count()})},
-          fence(owner_, chosen_.group.epoch)};
+/// What cannot be given out is not kept leased, and was not received either. Yet: it is due again. At all: only a
+/// person can put it right.
+Update Receive::give_back(Now now) const {
+  std::vector<Change> changes{Change::remove(attribute::owner),
+                              Change::set(coord::receives, chosen_.group.receives - 1)};
+  const WallTime due = chosen_.damage ? now.wall : due_again_;
+  changes.push_back(Change::set(attribute::expires_at, std::int64_t{due.time_since_epoch().count()}));
+  if (chosen_.damage) {
+    changes.push_back(Change::set(attribute::desired_state, parked_state(options_.queue)));
+    changes.push_back(Change::set(coord::parked_because, chosen_.damage->detail));
+  }
+  return {chosen_.row.key, std::move(changes), fence(owner_, chosen_.group.epoch)};
 }
 
 /// What is not given out after all is nobody's to acknowledge.
@@ -137,8 +148,10 @@ void Receive::on(Answer answer, Now now) {
     return;
   }
   switch (answer.outcome) {
-    case Outcome::rejected:
-      return end(tl::unexpected(Failure{Failure::Kind::rejected, std::move(answer.error)}));
+    case Outcome::rejected: {
+      const auto kind = tries_.in_doubt() ? Failure::Kind::unknown : Failure::Kind::rejected;
+      return end(tl::unexpected(Failure{kind, std::move(answer.error)}));
+    }
     case Outcome::throttled:
     case Outcome::unknown:
       tries_.failed(std::move(answer.error), now);
@@ -164,6 +177,7 @@ void Receive::on(Answer answer, Now now) {
     case Step::read_messages:
       return got_messages(answer, now);
     case Step::give_back:
+      if (chosen_.damage) damage_ = parked_for_damage(options_.queue, chosen_.group.group, *chosen_.damage);
       return look_on(now);
     case Step::shorten:
       if (answer.outcome == Outcome::conflict || now.instant >= until_) return look_on(now);  // no longer ours
@@ -191,7 +205,10 @@ void Receive::look_on(Now now) {
 void Receive::look_again(Now now) {
   step_ = Step::look;
   if (!next_page_.empty()) return;
-  if (now.instant >= options_.wait_until) return end(std::optional<Batch>());
+  if (now.instant >= options_.wait_until) {
+    if (damage_) return end(tl::unexpected(Failure{Failure::Kind::rejected, *std::move(damage_)}));
+    return end(std::optional<Batch>());
+  }
   rest_until_ = std::min(now.instant + random_.between(least_look, most_look), options_.wait_until);
 }
 
@@ -215,6 +232,8 @@ void Receive::claimed(const Row& row, Instant sent_at) {
   const bool is_poison = chosen_.is_poison;
   chosen_ = {row, group_in(row).value()};
   chosen_.last = row.number(coord::leased_last);  // of that one of our tries which was applied
+  chosen_.read_to = chosen_.last;
+  tries_.leave_in_doubt();  // whatever comes now: it is leased, and counts as received (S5)
   until_ = believed_until(sent_at, options_.visibility);
   const Group& group = chosen_.group;
   if (is_poison) {
@@ -232,11 +251,12 @@ void Receive::got_messages(const Answer& answer, Now now) {
   const Group& group = chosen_.group;
   if (now.instant >= until_) return look_on(now);  // it took too long, and is no longer ours
   Batch batch;
-  std::int64_t last = chosen_.last;
+  std::int64_t last = chosen_.read_to;
   for (std::int64_t seq = group.head; seq <= last; ++seq) {
     const auto row = std::ranges::find(answer.rows, message_key(options_.queue, group.group, seq), &Row::key);
-    if (row == answer.rows.end()) continue;  // past its retention
-    std::optional<Message> message = message_in(*row);
+    const bool is_there = row != answer.rows.end();
+    if (!is_there && !answer.lacks_damaged()) continue;  // past its retention
+    std::optional<Message> message = is_there ? message_in(*row) : std::nullopt;
     if (message && message->deliver_at <= now.wall) {
       batch.messages.push_back(*std::move(message));
       continue;
@@ -244,8 +264,11 @@ void Receive::got_messages(const Answer& answer, Now now) {
     // What cannot be given out holds up what comes after it.
     last = seq - 1;
     if (seq > group.head) break;
-    if (!message) {
-      return end(tl::unexpected(damaged_row(row->key)));
+    if (is_there && !message) return first_is_damaged(damaged_row(row->key).error);
+    if (!is_there && chosen_.read_to == group.head) return first_is_damaged(answer.error);
+    if (!is_there) {  // perhaps it is another one that is damaged: the first, alone
+      chosen_.read_to = group.head;
+      return;
     }
     due_again_ = message->deliver_at;
     step_ = Step::give_back;
@@ -257,6 +280,11 @@ void Receive::got_messages(const Answer& answer, Now now) {
   if (last == chosen_.last) return end(std::optional(std::move(batch)));
   batch_ = std::move(batch);
   step_ = Step::shorten;
+}
+
+void Receive::first_is_damaged(Error why) {
+  chosen_.damage = std::move(why);
+  step_ = Step::give_back;
 }
 
 }  // namespace holdfast

@@ -1,6 +1,7 @@
 #include "core/coord/read_procedure.hpp"
 
 #include <utility>
+#include <variant>
 
 namespace holdfast {
 
@@ -14,11 +15,15 @@ std::optional<Ask> ReadWork::next(Now now) {
     pausing_ = true;
     return *pause;
   }
-  return read(now);
+  Ask ask = read(now);
+  reads_rows_ = std::holds_alternative<ReadRows>(ask);
+  return ask;
 }
 
 void ReadWork::on(Answer answer, Now now) {
   if (std::exchange(pausing_, false)) return;
+  // A row that is damaged is there: it must not be taken for missing. Of a look the others are told.
+  if (reads_rows_ && answer.lacks_damaged()) answer.outcome = Outcome::rejected;
   switch (answer.outcome) {
     case Outcome::rejected:
       return fail({Failure::Kind::rejected, std::move(answer.error)});

@@ -8,7 +8,8 @@
 namespace holdfast {
 
 /// What every operation does alike that only reads, in several steps: what throttled or unknown requests are asked is
-/// asked again until the deadline, with full jitter; a rejected one ends it.
+/// asked again until the deadline, with full jitter; a rejected one ends it, and so does a damaged row among those
+/// that were asked for by their keys.
 class ReadWork : public Procedure {
  public:
   ReadWork(Instant deadline, Random& random) : tries_(deadline, random) {}
@@ -28,6 +29,7 @@ class ReadWork : public Procedure {
  private:
   Tries tries_;
   bool pausing_ = false;
+  bool reads_rows_ = false;  // that are known by their keys
 };
 
 /// One such operation. Derived classes are its steps, and conclude() ends it.

@@ -83,6 +83,8 @@ void RowWork::on(Answer answer, Now now) {
     seen_ = true;
     return;
   }
+  // A row that is damaged is there: the rules must not take it for missing.
+  if (waited == Waiting::reading && answer.lacks_damaged()) answer.outcome = Outcome::rejected;
   switch (answer.outcome) {
     case Outcome::applied:
       return applied(waited, std::move(answer.rows));

@@ -36,6 +36,11 @@ std::optional<State> state_from(std::string_view text) {
   return std::nullopt;
 }
 
+/// It never was, and never will be.
+bool was_precluded(const Row& row) {
+  return row.text(coord::outcome) == coord::precluded;
+}
+
 /// Still held, with all that was in it when it was seen.
 Condition held_as_seen(const Row& row) {
   return Condition::equals(coord::outcome, to_string(State::held)) &&
@@ -158,6 +163,7 @@ Reserve::Plan Reserve::plan(Now now) {
   const WallTime expires_at = now.wall + std::chrono::ceil<milliseconds>(options_.ttl);
   if (const Row* row = find(keys().front())) {
     std::optional<Reservation> there = reservation_in(*row);
+    if (!there && !was_precluded(*row)) return damaged_row(row->key);
     if (!there || there->basket != options_.basket) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of other goods.")};
@@ -184,6 +190,8 @@ Reserve::Plan Reserve::plan(Now now) {
   std::vector<Update> updates;
   for (const auto& [sku, count] : options_.basket) {
     const Row* stock = find(stock_key(sku));
+    const Value* there = stock == nullptr ? nullptr : stock->find(coord::available);
+    if (there != nullptr && there->as_int() == nullptr) return damaged_row(stock->key);
     const std::int64_t available = stock == nullptr ? 0 : stock->number(coord::available);
     if (available < count) {
       return refused("Of " + sku + " there are " + std::to_string(available) + " available, and " +
@@ -220,6 +228,7 @@ Draw::Plan Draw::plan(Now now) {
   }
   if (const Row* row = find(keys()[0])) {
     std::optional<Reservation> there = reservation_in(*row);
+    if (!there && !was_precluded(*row)) return damaged_row(row->key);
     // Drawn from whichever: a journal that has forgotten its ticket takes it from another quota the next time.
     if (!there || there->basket != options_.basket || !is_sale(*row)) {
       return Failure{Failure::Kind::mismatch,
@@ -263,8 +272,7 @@ ReadReservation::ReadReservation(std::string_view id, Instant deadline, Random& 
 
 ReadReservation::Plan ReadReservation::plan(Now now) {
   const Row* row = find(key());
-  // What was precluded never was, and never will be.
-  if (row == nullptr || row->text(coord::outcome) == coord::precluded) return unheard_of(id_);
+  if (row == nullptr || was_precluded(*row)) return unheard_of(id_);
   std::optional<Reservation> there = reservation_in(*row);
   if (!there) return damaged_row(key());
   return as_of(*std::move(there), now.wall);

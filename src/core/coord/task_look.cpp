@@ -65,7 +65,11 @@ std::optional<TaskView> task_in(const Row& row, WallTime now) {
   task.owner = lease->owner;
   task.epoch = lease->epoch;
   task.expires_at = lease->expires_at;
-  if (task.kind == Kind::once && !is_past_retention(row, now)) task.result = once_result_in(row);
+  if (task.kind == Kind::once) {
+    std::optional<OnceResult> result = once_result_in(row);
+    if (!result && row.find(coord::result) != nullptr) return std::nullopt;  // as once says, and runs it no more
+    if (!is_past_retention(row, now)) task.result = std::move(result);
+  }
   task.state = state_of(task, now);
   return task;
 }
