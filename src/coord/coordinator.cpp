@@ -197,6 +197,7 @@ struct Coordinator::Receiving {
   Instant deadline;
   BatchHandler handler;
   IsWanted is_wanted;
+  std::optional<Error> damage;  // of what was parked, to be told where nothing else is found
 };
 
 void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience,
@@ -209,31 +210,51 @@ void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, 
 
 void Coordinator::receive(const std::shared_ptr<Receiving>& what) {
   const auto received = [this, what](const Ended<std::optional<Batch>>& got) {
-    if (!got || !*got || !(*got)->is_poison) return what->handler(got);
-    put_away(what, (*got)->receipt);
+    if (got && *got && (*got)->is_poison) return put_away(what, (*got)->receipt);
+    const bool is_nothing = got && !*got;
+    if (is_nothing && what->damage)
+      return what->handler(tl::unexpected(Failure{Failure::Kind::rejected, *what->damage}));
+    what->handler(got);
   };
   run(std::make_unique<Receive>(what->options, owner_, what->deadline, loop_.random(), what->is_wanted), received,
       what->is_wanted);
 }
 
 void Coordinator::put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt) {
-  const auto go_on = [this, what](const Ended<Settled>& settled) {
-    // Refused: its lease ran out meanwhile. Whoever receives it next deals with it.
-    if (!settled && settled.error().kind != Failure::Kind::refused) {
-      return what->handler(tl::unexpected(settled.error()));
-    }
-    // However much poison there is, the caller is answered; what is left is dealt with by the next one.
-    if (loop_.instant() >= what->deadline) return what->handler(std::optional<Batch>());
-    receive(what);
-  };
-  if (!what->poison.parks) {
-    return run(std::make_unique<MoveAway>(receipt, what->poison.dead_letter, what->deadline, loop_.random()), go_on);
+  if (what->poison.parks) {
+    return park(what, receipt,
+                "its first message was given out " + std::to_string(what->options.receives_most.value_or(0)) +
+                    " times in vain");
   }
+  run(std::make_unique<MoveAway>(receipt, what->poison.dead_letter, what->deadline, loop_.random()),
+      [this, what, receipt](const Ended<Settled>& moved) {
+        if (moved || moved.error().error.code != Code::corrupt) return was_put_away(what, moved);
+        what->damage = parked_for_damage(receipt.queue, receipt.group, moved.error().error);
+        park(what, receipt, moved.error().error.detail);
+      });
+}
+
+void Coordinator::park(const std::shared_ptr<Receiving>& what, const Receipt& receipt, std::string reason) {
   Settlement parking;
   parking.kind = Settlement::Kind::park;
-  parking.reason =
-      "its first message was given out " + std::to_string(what->options.receives_most.value_or(0)) + " times in vain";
-  run(std::make_unique<Settle>(receipt, parking, what->deadline, loop_.random()), go_on);
+  parking.reason = std::move(reason);
+  run(std::make_unique<Settle>(receipt, std::move(parking), what->deadline, loop_.random()),
+      [this, what](const Ended<Settled>& settled) { was_put_away(what, settled); });
+}
+
+void Coordinator::was_put_away(const std::shared_ptr<Receiving>& what, const Ended<Settled>& settled) {
+  // Refused: its lease ran out meanwhile. Whoever receives it next deals with it.
+  if (!settled && settled.error().kind != Failure::Kind::refused) {
+    Failure failure = settled.error();
+    if (failure.kind == Failure::Kind::unavailable) {
+      failure.kind = Failure::Kind::unknown;
+      failure.error.detail = "A group with poison stays leased until its time is up. " + failure.error.detail;
+    }
+    return what->handler(tl::unexpected(std::move(failure)));
+  }
+  // However much poison there is, the caller is answered; what is left is dealt with by the next one.
+  if (loop_.instant() >= what->deadline) return what->handler(std::optional<Batch>());
+  receive(what);
 }
 
 /// As long as the group is ours while its messages are moved, one after the other.
@@ -268,11 +289,31 @@ void Coordinator::redrive_to(const std::string& queue, const std::string& group,
 void Coordinator::move_next(const std::shared_ptr<Redriving>& what) {
   run(std::make_unique<MoveAway>(what->receipt, what->to, loop_.instant() + what->patience, loop_.random()),
       [this, what](const Ended<Settled>& moved) {
-        if (!moved) return what->handler(tl::unexpected(moved.error()));
+        if (!moved) return stop_moving(what, moved.error());
         ++what->redriven.moved;
         what->redriven.left = moved->left;
         if (++what->receipt.first > what->receipt.last) return what->handler(what->redriven);
         move_next(what);
+      });
+}
+
+/// What was moved is told; what is left is given back, so that who asks again need not wait for our lease to end.
+void Coordinator::stop_moving(const std::shared_ptr<Redriving>& what, const Failure& why) {
+  Settlement back;
+  back.kind = Settlement::Kind::nack;
+  back.is_undelivered = true;
+  run(std::make_unique<Settle>(what->receipt, std::move(back), loop_.instant() + what->patience, loop_.random()),
+      [what, why](const Ended<Settled>& given_back) {
+        const std::int64_t moved = what->redriven.moved;
+        if (moved > 0 && why.kind != Failure::Kind::unknown) return what->handler(what->redriven);
+        Failure failure = why;
+        if (moved > 0) {
+          failure.error.detail = std::to_string(moved) + " were moved. Of the next one: " + failure.error.detail;
+        } else if (!given_back && why.kind == Failure::Kind::unavailable) {
+          failure.kind = Failure::Kind::unknown;
+          failure.error.detail = "The group stays leased until its time is up. " + failure.error.detail;
+        }
+        what->handler(tl::unexpected(std::move(failure)));
       });
 }
 

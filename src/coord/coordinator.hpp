@@ -123,7 +123,9 @@ class Coordinator {
 
   using RedrivenHandler = std::function<void(Ended<Redriven>)>;
   /// Dead letters: the first `most` messages (1 to 100) of the group go to the end of the same group of the queue
-  /// `to`, each once, whatever happens. Failure::Kind::busy: somebody else has the group; refused: it is parked.
+  /// `to`, each once, whatever happens. Where some were moved and the next one was surely not, that is a success that
+  /// tells how many; asked again, it says why. Failure::Kind::busy: somebody else has the group; refused: it is
+  /// parked.
   void redrive_to(const std::string& queue, const std::string& group, const std::string& to, std::size_t most,
                   Duration skew, Duration patience, RedrivenHandler handler);
 
@@ -182,7 +184,10 @@ class Coordinator {
   void reserve(const std::shared_ptr<Reserving>& what, bool is_first);
   void receive(const std::shared_ptr<Receiving>& what);
   void put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt);
+  void park(const std::shared_ptr<Receiving>& what, const Receipt& receipt, std::string reason);
+  void was_put_away(const std::shared_ptr<Receiving>& what, const Ended<Settled>& settled);
   void move_next(const std::shared_ptr<Redriving>& what);
+  void stop_moving(const std::shared_ptr<Redriving>& what, const Failure& why);
   void none_received(const std::shared_ptr<Redriving>& what);
   std::shared_ptr<Holder> holder(const TaskOptions& options);
 

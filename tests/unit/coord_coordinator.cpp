@@ -480,6 +480,58 @@ TEST_F(PrimitivesTest, poison_is_moved_away_or_its_group_is_parked_and_the_next_
   }
 }
 
+TEST_F(PrimitivesTest, f30_poison_that_is_damaged_is_not_dropped_and_its_group_is_set_aside) {
+  Process& me = join("a");
+  ASSERT_TRUE(send(me, "poison"));
+  ASSERT_TRUE(settle(me, (**receive(me)).receipt, {Settlement::Kind::nack}));
+  const std::string key = message_key("q", "g", 1);
+  (void)table_->execute(Update{key, {Change::set(coord::body, Value(7))}, {}}, loop_.wall());
+  const auto got = receive(me, {false, "dead"}, 1);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().kind, Failure::Kind::rejected);
+  EXPECT_THAT(got.error().error.detail, HasSubstr(key));
+  const Group group = group_in(row(group_key("q", "g"))).value();
+  EXPECT_EQ(group.state, Group::State::parked);
+  EXPECT_EQ(group.head, 1);
+  EXPECT_THAT(group.parked_because, HasSubstr(key));
+}
+
+TEST_F(PrimitivesTest, s05_of_dead_letters_it_is_told_how_many_went_and_the_rest_is_given_back) {
+  for (const int moved : {0, 1, 2}) {
+    for (const Fault fault : {Fault::throttled, Fault::request_lost, Fault::rejected}) {
+      SCOPED_TRACE(testing::Message() << moved << " moved, then fault " << static_cast<int>(fault));
+      table_ = std::make_shared<store::MemoryTable>();
+      Process& me = join("a");
+      for (const char* body : {"1", "2", "3"}) ASSERT_TRUE(send(me, body));
+      me.store.asked.clear();
+      me.store.judge = [&](const Update* update) {
+        return update != nullptr && me.store.asked["transact"] > moved && update->key == group_key("q", "g") &&
+                       me.store.asked["update"] < 2
+                   ? fault
+                   : Fault::none;
+      };
+      const auto redrive = [&] {
+        return await<Redriven>(
+            [&](auto handler) { me.coordinator->redrive_to("q", "g", "back", 100, 1s, 5s, std::move(handler)); });
+      };
+      const auto first = redrive();
+      me.store.judge = {};
+      EXPECT_EQ(group_in(row(group_key("q", "g")))->owner, "");
+      if (moved > 0 && fault != Fault::request_lost) {
+        ASSERT_TRUE(first);
+        EXPECT_EQ(first->moved, moved);
+        EXPECT_EQ(first->left, 3 - moved);
+      } else {
+        ASSERT_FALSE(first);
+        EXPECT_EQ(first.error().kind == Failure::Kind::unknown, fault == Fault::request_lost);
+        const std::string count = moved > 0 ? std::to_string(moved) + " were moved" : "";
+        EXPECT_THAT(first.error().error.detail, HasSubstr(count));
+      }
+      EXPECT_EQ(redrive()->moved, 3 - moved) << "nobody has to wait for a lease to end";
+    }
+  }
+}
+
 TEST_F(PrimitivesTest, dead_letters_go_back_in_order_each_once_whichever_request_is_lost) {
   for (const Fault fault : {Fault::none, Fault::throttled, Fault::request_lost, Fault::reply_lost}) {
     for (int nth = 0; nth < 7; ++nth) {
