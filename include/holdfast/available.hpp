@@ -54,13 +54,13 @@ class AvailableCoordinator {
   [[nodiscard]] Ended<Quota> set_aside(std::string_view id, Basket basket, Duration ttl);
   /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
   /// ended.
-  [[nodiscard]] Result<bool> give_back(std::string_view id);
+  [[nodiscard]] Ended<bool> give_back(std::string_view id);
 
   /// Carries out what the journal holds, in order, and compensates what is rejected. Failure::Kind::busy: another
   /// process is at it. That the store is away is no failure: the report says so.
   [[nodiscard]] Ended<ReconcileReport> reconcile();
   /// What stands in the journal about this ticket; nothing: it is not there (any more).
-  [[nodiscard]] Result<std::optional<Intent>> find(std::string_view ticket);
+  [[nodiscard]] Ended<std::optional<Intent>> find(std::string_view ticket);
 
  private:
   class Impl;

@@ -81,14 +81,14 @@ boost::json::object json_of(const Quota& quota) {
 }
 
 /// Looks only: also where the store is another, or is not to be had.
-Result<void> list(const JournalSettings& settings) {
+Result<int> list(const JournalSettings& settings) {
   JournalOptions options;
   options.path = settings.journal;
   options.create = false;
   const auto journal = Journal::open(std::move(options));
-  if (!journal) return tl::unexpected<Error>(journal.error());
+  if (!journal) return complain_of(journal.error());
   const auto quotas = (*journal)->quotas();
-  if (!quotas) return tl::unexpected<Error>(quotas.error());
+  if (!quotas) return complain_of(quotas.error());
   boost::json::array array;
   Table table({{"TICKET"}, {"STATE"}, {"ABOUT"}, {"NOTE"}});
   for (const Quota& quota : *quotas) {
@@ -102,7 +102,7 @@ Result<void> list(const JournalSettings& settings) {
   const auto which = settings.all ? Journal::Which::all : Journal::Which::open;
   for (std::int64_t after = 0;;) {
     const auto intents = (*journal)->list(which, after, 1000);
-    if (!intents) return tl::unexpected<Error>(intents.error());
+    if (!intents) return complain_of(intents.error());
     if (intents->empty()) break;
     for (const Intent& intent : *intents) {
       array.push_back(json_of(intent));
@@ -111,7 +111,7 @@ Result<void> list(const JournalSettings& settings) {
     }
     after = intents->back().seq;
   }
-  return print(settings.json ? boost::json::serialize(array) + "\n" : table.render());
+  return answer(settings.json ? boost::json::serialize(array) + "\n" : table.render());
 }
 
 // ---- With the store ----
@@ -234,13 +234,13 @@ Result<int> set_aside(const JournalSettings& settings) {
       Create::never);
 }
 
-Result<void> give_back(const JournalSettings& settings) {
+Result<int> give_back(const JournalSettings& settings) {
   const auto journal = open_journal(settings.journal, settings.store, false);
-  if (!journal) return tl::unexpected<Error>(journal.error());
+  if (!journal) return complain_of(journal.error());
   const auto closed = (*journal)->close_quota(settings.id);
-  if (!closed) return tl::unexpected<Error>(closed.error());
-  if (!*closed) return fail(Code::not_found, "there is no open quota " + settings.id + " in " + settings.journal);
-  return {};
+  if (!closed) return complain_of(closed.error());
+  if (*closed) return 0;
+  return complain_of(Error(Code::not_found, "there is no open quota " + settings.id + " in " + settings.journal));
 }
 
 /// The journal alone: no store is asked.
@@ -265,11 +265,6 @@ std::string alone_codes(const std::string& failed) {
          "  64   the command line, a variable or the config file makes no sense\n  1    " +
          failed;
 }
-Result<int> coded(const Result<void>& result) {
-  if (!result) return complain_of(result.error());
-  return 0;
-}
-
 void add_store_and_patience(CLI::App& app, JournalSettings& settings) {
   add_journal_file(app, settings.journal);
   add_store(app, settings.store);
@@ -283,7 +278,7 @@ void add_ls(Setup setup) {
                                .description = "tickets that are not over, and quotas",
                                .example = "journal ls --journal shop.journal",
                                .exit_codes = alone_codes("there is no journal, or it cannot be read")},
-                              static_cast<int>(CoordExit::usage), [settings] { return coded(list(*settings)); });
+                              static_cast<int>(CoordExit::usage), [settings] { return list(*settings); });
   add_journal_file(app, settings->journal);
   add_switch(app, "--all", settings->all, "also what is over");
   add_switch(app, "--json", settings->json, "print a JSON array");
@@ -332,7 +327,7 @@ void add_quotas(Setup setup) {
                                 .description = "sell nothing more of a quota; 'reconcile' returns what is left",
                                 .example = "journal give-back till-3",
                                 .exit_codes = alone_codes("there is no such quota")},
-                               usage, [settings] { return coded(give_back(*settings)); });
+                               usage, [settings] { return give_back(*settings); });
   add_name(back, "ID", settings->id, "names the quota");
   add_journal_file(back, settings->journal);
   add_store(back, settings->store);

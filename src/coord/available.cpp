@@ -47,6 +47,12 @@ Ended<Provisional> append(Journal& journal, Intent draft, std::string why, const
   return Provisional{intent.ticket, intent.expires_at, intent.wish, appended->was_there, std::move(why)};
 }
 
+/// What the journal failed to take down of something that the store has done, or may have done.
+Failure not_noted(const Failure& failure) {
+  return {Failure::Kind::unknown,
+          Error(failure.error.code, "It may have happened, and is not in the journal: " + failure.error.detail)};
+}
+
 }  // namespace
 
 Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::string why,
@@ -56,7 +62,7 @@ Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::
   // As in Available::submit(): an earlier try under this ticket may have reached the store. No sale ever does.
   if (!is_new && !std::holds_alternative<DrawWish>(draft.wish)) {
     const auto waits = journal.has_unsettled(subject_of(draft.wish));
-    if (!waits) return tl::unexpected(Failure{Failure::Kind::unavailable, waits.error()});
+    if (!waits) return tl::unexpected(waits.error());
     if (!std::holds_alternative<DecideWish>(draft.wish) || !*waits) begin(draft, draft.accepted_at);
   }
   return append(journal, std::move(draft), std::move(why), options, now);
@@ -91,8 +97,8 @@ void Available::submit(Wish wish, std::string ticket, Handler<T> handler) {
     return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
   }
   const auto there = journal_.find(draft.ticket);
-  const auto waits = there ? journal_.has_unsettled(subject_of(draft.wish)) : tl::unexpected<Error>(there.error());
-  if (!waits) return later(tl::unexpected(Failure{Failure::Kind::unavailable, waits.error()}));
+  const auto waits = there ? journal_.has_unsettled(subject_of(draft.wish)) : tl::unexpected(there.error());
+  if (!waits) return later(tl::unexpected(waits.error()));
   // Who brings his ticket along may have asked before, and died before he heard: the store may know it already. Of a
   // decision he is given the proposal that stands here, if there is one.
   const bool is_given_another = std::is_same_v<T, Decided> && *waits;
@@ -135,7 +141,10 @@ void Available::answered(const Replay& replay, const Handler<T>& handler) {
   // It may have happened, or may still: the journal has to know.
   if (kind == Failure::Kind::unknown && draft.state == Intent::State::accepted) begin(draft, draft.accepted_at);
   auto appended = append(journal_, std::move(draft), result.error().error.detail, options_, loop_.now());
-  if (!appended) return handler(tl::unexpected(std::move(appended.error())));
+  if (!appended) {
+    return handler(
+        tl::unexpected(kind == Failure::Kind::unknown ? not_noted(appended.error()) : std::move(appended.error())));
+  }
   handler(Accepted<T>(*std::move(appended)));
 }
 
@@ -166,10 +175,10 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
     return later(tl::unexpected(Failure{Failure::Kind::rejected, Error(Code::usage, *fault)}));
   }
   const auto journal = journal_.identity();
-  if (!journal) return later(tl::unexpected(Failure{Failure::Kind::unavailable, journal.error()}));
+  if (!journal) return later(tl::unexpected(journal.error()));
   // Before the store is asked: what is set aside there is known here.
   const auto quota = journal_.ask_quota(wanted);
-  if (!quota) return later(tl::unexpected(Failure{Failure::Kind::unavailable, quota.error()}));
+  if (!quota) return later(tl::unexpected(quota.error()));
   if (quota->basket != basket) {
     return later(tl::unexpected(
         Failure{Failure::Kind::mismatch, Error(Code::usage, "the quota " + id + " is there, of other goods")}));
@@ -191,7 +200,7 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
         result || result.error().kind == Failure::Kind::refused || result.error().kind == Failure::Kind::mismatch;
     if (!is_final) return handler(tl::unexpected(result.error()));  // asked again, it goes on
     const auto noted = is_held ? journal_.open_quota(quota.id, result->expires_at) : journal_.end_quota(quota.id);
-    if (!noted) return handler(tl::unexpected(Failure{Failure::Kind::unavailable, noted.error()}));
+    if (!noted) return handler(tl::unexpected(is_held ? not_noted(noted.error()) : noted.error()));
     if (!result) return handler(tl::unexpected(result.error()));
     if (!is_held) {
       return handler(tl::unexpected(Failure{

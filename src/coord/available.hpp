@@ -66,7 +66,7 @@ class Available {
   void set_aside(const std::string& id, Basket basket, Duration ttl, std::function<void(Ended<Quota>)> handler);
   /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
   /// ended.
-  [[nodiscard]] Result<bool> give_back(const std::string& id) { return journal_.close_quota(id); }
+  [[nodiscard]] Ended<bool> give_back(const std::string& id) { return journal_.close_quota(id); }
 
   /// Settles what is in the journal (Reconciler::run). One pass at a time.
   void reconcile(ReconcileOptions options, Reconciler::Handler handler) {

@@ -58,10 +58,8 @@ class AvailableCoordinator::Impl {
   }
   /// Of the journal alone.
   template <class T, class Ask>
-  Result<T> look(Ask look) {
-    return ask<Result<T>>([look](Shop& shop, auto answer) { answer(Ended<Result<T>>(look(*shop.journal))); })
-        .map_error([](const Failure& failure) { return failure.error; })
-        .and_then([](Result<T> result) { return result; });
+  Ended<T> look(Ask look) {
+    return ask<T>([look](Shop& shop, auto answer) { answer(look(*shop.journal)); });
   }
   [[nodiscard]] const AvailableMode& mode() const { return mode_; }
 
@@ -135,7 +133,7 @@ Ended<Quota> AvailableCoordinator::set_aside(std::string_view id, Basket basket,
     shop.available.set_aside(id, basket, ttl, std::move(answer));
   });
 }
-Result<bool> AvailableCoordinator::give_back(std::string_view id) {
+Ended<bool> AvailableCoordinator::give_back(std::string_view id) {
   return impl_->look<bool>([id = std::string(id)](Journal& journal) { return journal.close_quota(id); });
 }
 
@@ -155,7 +153,7 @@ Ended<ReconcileReport> AvailableCoordinator::reconcile() {
   });
 }
 
-Result<std::optional<Intent>> AvailableCoordinator::find(std::string_view ticket) {
+Ended<std::optional<Intent>> AvailableCoordinator::find(std::string_view ticket) {
   return impl_->look<std::optional<Intent>>(
       [ticket = std::string(ticket)](Journal& journal) { return journal.find(ticket); });
 }

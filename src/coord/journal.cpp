@@ -19,22 +19,22 @@ namespace {
 
 using store::Sql;
 
+tl::unexpected<holdfast::Failure> failure_of(store::Failure failure) {
+  using Kind = holdfast::Failure::Kind;
+  Kind kind = Kind::unavailable;
+  if (failure.outcome == Outcome::unknown) kind = Kind::unknown;
+  if (failure.outcome == Outcome::rejected) kind = Kind::rejected;
+  return tl::unexpected(holdfast::Failure{kind, std::move(failure.error)});
+}
+
 template <class T>
-Result<T> told(Sql<T> result) {
-  if (!result) return tl::unexpected(std::move(result.error().error));
+Ended<T> told(Sql<T> result) {
+  if (!result) return failure_of(std::move(result.error()));
   if constexpr (std::is_void_v<T>) {
     return {};
   } else {
     return *std::move(result);
   }
-}
-
-holdfast::Failure failure_of(store::Failure failure) {
-  const bool unknown = failure.outcome == Outcome::unknown;
-  return {unknown                                ? holdfast::Failure::Kind::unknown
-          : failure.outcome == Outcome::rejected ? holdfast::Failure::Kind::rejected
-                                                 : holdfast::Failure::Kind::unavailable,
-          std::move(failure.error)};
 }
 
 bool is_utf8(const Intent& intent) {
@@ -118,36 +118,35 @@ Ended<Journal::Appended> Journal::append(Intent draft, const Limits& limits, Wal
     return Appended{*std::move(written), false};
   });
   if (no) return tl::unexpected(*std::move(no));
-  if (!done) return tl::unexpected(failure_of(std::move(done.error())));
-  return *std::move(done);
+  return told(std::move(done));
 }
 
-Result<std::optional<Intent>> Journal::find(const std::string& ticket) {
+Ended<std::optional<Intent>> Journal::find(const std::string& ticket) {
   return told(impl_->one_intent(find_sql, ticket));
 }
 
-Result<std::vector<Intent>> Journal::list(Which which, std::int64_t after, std::size_t limit) {
+Ended<std::vector<Intent>> Journal::list(Which which, std::int64_t after, std::size_t limit) {
   auto statement = impl_->prepare(which == Which::all ? list_all_sql : list_open_sql);
-  if (!statement) return tl::unexpected(std::move(statement.error().error));
+  if (!statement) return failure_of(std::move(statement.error()));
   statement->bind(1, after);
   statement->bind(2, static_cast<std::int64_t>(limit));
   return told(impl_->read_intents(*statement));
 }
 
-Result<std::size_t> Journal::count_open() {
+Ended<std::size_t> Journal::count_open() {
   auto count = impl_->connection->number(
       "SELECT count(*) FROM intents WHERE state IN ('accepted', 'begun') OR compensation IN ('due', 'begun')");
-  if (!count) return tl::unexpected(std::move(count.error().error));
+  if (!count) return failure_of(std::move(count.error()));
   return static_cast<std::size_t>(*count);
 }
 
-Result<bool> Journal::has_unsettled(const std::string& subject) {
+Ended<bool> Journal::has_unsettled(const std::string& subject) {
   auto found = impl_->one_intent(decision_sql, subject);
-  if (!found) return tl::unexpected(std::move(found.error().error));
+  if (!found) return failure_of(std::move(found.error()));
   return found->has_value();
 }
 
-Result<void> Journal::put(const Intent& intent) {
+Ended<void> Journal::put(const Intent& intent) {
   return told(impl_->transaction<void>([&]() -> Sql<void> {
     auto before = impl_->one_intent(find_sql, intent.ticket);
     if (!before) return tl::unexpected(std::move(before.error()));
@@ -166,11 +165,11 @@ Result<void> Journal::put(const Intent& intent) {
   }));
 }
 
-Result<std::string> Journal::identity() {
+Ended<std::string> Journal::identity() {
   return told(impl_->identity());
 }
 
-Result<Quota> Journal::ask_quota(const Quota& quota) {
+Ended<Quota> Journal::ask_quota(const Quota& quota) {
   return told(impl_->transaction<Quota>([&]() -> Sql<Quota> {
     auto all = impl_->read_quotas();
     if (!all) return tl::unexpected(std::move(all.error()));
@@ -181,7 +180,7 @@ Result<Quota> Journal::ask_quota(const Quota& quota) {
   }));
 }
 
-Result<bool> Journal::open_quota(const std::string& id, WallTime expires_at) {
+Ended<bool> Journal::open_quota(const std::string& id, WallTime expires_at) {
   return told(impl_->change_quota(id, [&](Quota& quota) {
     if (quota.state != Quota::State::asked) return false;
     quota.state = Quota::State::open;
@@ -190,7 +189,7 @@ Result<bool> Journal::open_quota(const std::string& id, WallTime expires_at) {
   }));
 }
 
-Result<bool> Journal::close_quota(const std::string& id) {
+Ended<bool> Journal::close_quota(const std::string& id) {
   return told(impl_->change_quota(id, [](Quota& quota) {
     if (quota.state != Quota::State::open) return false;
     quota.state = Quota::State::closing;
@@ -198,7 +197,7 @@ Result<bool> Journal::close_quota(const std::string& id) {
   }));
 }
 
-Result<bool> Journal::end_quota(const std::string& id) {
+Ended<bool> Journal::end_quota(const std::string& id) {
   return told(impl_->change_quota(id, [](Quota& quota) {
     if (quota.state != Quota::State::asked && quota.state != Quota::State::closing) return false;
     quota.state = Quota::State::returned;
@@ -207,11 +206,11 @@ Result<bool> Journal::end_quota(const std::string& id) {
   }));
 }
 
-Result<std::vector<Quota>> Journal::quotas() {
+Ended<std::vector<Quota>> Journal::quotas() {
   return told(impl_->read_quotas());
 }
 
-Result<std::size_t> Journal::forget(WallTime before) {
+Ended<std::size_t> Journal::forget(WallTime before) {
   return told(impl_->transaction<std::size_t>([&]() -> Sql<std::size_t> {
     auto intents = impl_->prepare(
         "DELETE FROM intents WHERE settled_at_ms < ?1 AND (state = 'confirmed' OR compensation = 'done')");
@@ -227,13 +226,16 @@ Result<std::size_t> Journal::forget(WallTime before) {
   }));
 }
 
-Result<bool> Journal::lock() {
+Ended<bool> Journal::lock() {
   if (impl_->lock >= 0) return false;
   // A file of its own: closing any descriptor of the database would drop SQLite's locks on it. Beside the database
   // itself, as SQLite's own files are, whatever links lead to it.
   const std::string path = std::string(sqlite3_db_filename(impl_->connection->get(), "main")) + "-reconcile";
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor < 0) return fail(Code::denied, "cannot open " + path + ": " + std::strerror(errno));
+  if (descriptor < 0) {
+    return tl::unexpected(holdfast::Failure{
+        holdfast::Failure::Kind::rejected, Error(Code::denied, "cannot open " + path + ": " + std::strerror(errno))});
+  }
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     ::close(descriptor);
     return false;

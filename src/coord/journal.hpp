@@ -32,9 +32,9 @@ struct JournalOptions {
 /// synchronous=FULL), whatever is killed and whenever. Any number of processes append at once; one reconciles.
 ///
 /// Every call is a transaction, and waits for the disk: milliseconds, and where others write at the same time up to
-/// two seconds. One thread at a time. Failures of the file: full (free some space; nothing is lost), damaged, removed
-/// while in use, busy. Where the commit itself failed it is not known whether it happened: repeat it, under the same
-/// ticket.
+/// two seconds. One thread at a time. Failures of the file: full (free some space; nothing is lost) or busy, which is
+/// unavailable; damaged, or removed while in use, which is rejected, since to try again does not help. Where the
+/// commit itself failed it is unknown whether it happened: repeat it, under the same ticket.
 class Journal {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Journal>> open(JournalOptions options);
@@ -56,33 +56,33 @@ class Journal {
   };
   [[nodiscard]] Ended<Appended> append(Intent draft, const Limits& limits, WallTime now);
 
-  [[nodiscard]] Result<std::optional<Intent>> find(const std::string& ticket);
+  [[nodiscard]] Ended<std::optional<Intent>> find(const std::string& ticket);
   enum class Which { all, open };  ///< open: something is left to do
   /// In order, from after this number on.
-  [[nodiscard]] Result<std::vector<Intent>> list(Which which, std::int64_t after, std::size_t limit);
-  [[nodiscard]] Result<std::size_t> count_open();
+  [[nodiscard]] Ended<std::vector<Intent>> list(Which which, std::int64_t after, std::size_t limit);
+  [[nodiscard]] Ended<std::size_t> count_open();
   /// Whether something about this is not settled yet: then what follows has to wait its turn.
-  [[nodiscard]] Result<bool> has_unsettled(const std::string& subject);
+  [[nodiscard]] Ended<bool> has_unsettled(const std::string& subject);
   /// An intent that has changed, by the rules of core. What a rejected one drew goes back to its quota with it.
-  [[nodiscard]] Result<void> put(const Intent& intent);
+  [[nodiscard]] Ended<void> put(const Intent& intent);
 
   /// Which journal this is: random, made when it is first asked for. Reservations in the store carry it.
-  [[nodiscard]] Result<std::string> identity();
+  [[nodiscard]] Ended<std::string> identity();
   /// Writes down that goods are to be set aside; what is there under this id already is left as it is, and given.
-  [[nodiscard]] Result<Quota> ask_quota(const Quota& quota);
+  [[nodiscard]] Ended<Quota> ask_quota(const Quota& quota);
   /// `asked` → `open`, `open` → `closing`, `asked` or `closing` → `returned`. False, and nothing changes: it is not
   /// in such a state, or there already.
-  [[nodiscard]] Result<bool> open_quota(const std::string& id, WallTime expires_at);
-  [[nodiscard]] Result<bool> close_quota(const std::string& id);
-  [[nodiscard]] Result<bool> end_quota(const std::string& id);
-  [[nodiscard]] Result<std::vector<Quota>> quotas();
+  [[nodiscard]] Ended<bool> open_quota(const std::string& id, WallTime expires_at);
+  [[nodiscard]] Ended<bool> close_quota(const std::string& id);
+  [[nodiscard]] Ended<bool> end_quota(const std::string& id);
+  [[nodiscard]] Ended<std::vector<Quota>> quotas();
 
   /// Deletes what is over since before then. How many intents.
-  [[nodiscard]] Result<std::size_t> forget(WallTime before);
+  [[nodiscard]] Ended<std::size_t> forget(WallTime before);
 
   /// The right to reconcile: one process has it, by whatever path it has opened the journal, until it lets go of it
   /// or dies. False: another has it.
-  [[nodiscard]] Result<bool> lock();
+  [[nodiscard]] Ended<bool> lock();
   void unlock();
 
   [[nodiscard]] const std::string& path() const;

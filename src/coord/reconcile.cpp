@@ -27,8 +27,8 @@ void Reconciler::run(ReconcileOptions options, Handler handler) {
   due_.clear();
   queued_.clear();
   soon([this] {
-    const Result<bool> locked = journal_.lock();
-    if (!locked) return fail({Failure::Kind::rejected, locked.error()});
+    const auto locked = journal_.lock();
+    if (!locked) return fail(locked.error());
     if (!*locked) {
       return end(tl::unexpected(
           Failure{Failure::Kind::busy,
@@ -42,11 +42,11 @@ void Reconciler::run(ReconcileOptions options, Handler handler) {
 
 void Reconciler::next() {
   const auto open = journal_.list(Journal::Which::open, last_, 1);
-  if (!open) return fail({Failure::Kind::unavailable, open.error()});
+  if (!open) return fail(open.error());
   if (open->empty()) {
     if (report_.store_is_away) return next_compensation();
     auto quotas = journal_.quotas();
-    if (!quotas) return fail({Failure::Kind::unavailable, quotas.error()});
+    if (!quotas) return fail(quotas.error());
     quotas_ = *std::move(quotas);
     return next_quota();
   }
@@ -99,7 +99,7 @@ void Reconciler::judge(const std::shared_ptr<Intent>& intent, const Verdict& ver
       // What it was set aside for is over: nothing more is drawn.
       if (draw != nullptr && verdict.may_arrive) {
         if (const auto closed = journal_.close_quota(draw->quota); !closed) {
-          return fail({Failure::Kind::unavailable, closed.error()});
+          return fail(closed.error());
         }
       }
       const auto key = memory_key(intent->wish, intent->ticket);
@@ -149,13 +149,13 @@ void Reconciler::next_quota() {
     quotas_.pop_back();
     if (quota.state == Quota::State::open && loop_.wall() >= quota.expires_at) {
       if (const auto closed = journal_.close_quota(quota.id); !closed) {
-        return fail({Failure::Kind::unavailable, closed.error()});
+        return fail(closed.error());
       }
       quota.state = Quota::State::closing;
     }
     if (quota.state != Quota::State::closing || blocked_.contains(Reserve::row_key(quota.id))) continue;
     const auto unsettled = journal_.has_unsettled(Reserve::row_key(quota.id));
-    if (!unsettled) return fail({Failure::Kind::unavailable, unsettled.error()});
+    if (!unsettled) return fail(unsettled.error());
     if (!*unsettled) return give_back(quota);
   }
   next_compensation();
@@ -163,7 +163,7 @@ void Reconciler::next_quota() {
 
 void Reconciler::give_back(const Quota& quota) {
   const auto journal = journal_.identity();
-  if (!journal) return fail({Failure::Kind::unavailable, journal.error()});
+  if (!journal) return fail(journal.error());
   Reservation reservation;
   reservation.id = quota.id;
   reservation.basket = quota.basket;
@@ -180,7 +180,7 @@ void Reconciler::give_back(const Quota& quota) {
       return soon([this] { next_quota(); });
     }
     const auto ended = journal_.end_quota(id);
-    if (!ended) return fail({Failure::Kind::unavailable, ended.error()});
+    if (!ended) return fail(ended.error());
     ++report_.quotas_returned;
     soon([this] { next_quota(); });
   });
@@ -198,7 +198,7 @@ void Reconciler::next_compensation() {
   const std::string ticket = std::move(due_.front());
   due_.pop_front();
   auto found = journal_.find(ticket);
-  if (!found) return fail({Failure::Kind::unavailable, found.error()});
+  if (!found) return fail(found.error());
   if (!*found || next_step(**found, loop_.wall()) != IntentStep::compensate) {
     return soon([this] { next_compensation(); });  // somebody else has seen to it
   }
@@ -263,8 +263,8 @@ void Reconciler::soon(std::function<void()> task) {
   });
 }
 
-bool Reconciler::written(const Result<void>& result) {
-  if (!result) fail({Failure::Kind::unavailable, result.error()});
+bool Reconciler::written(const Ended<void>& result) {
+  if (!result) fail(result.error());
   return result.has_value();
 }
 
@@ -282,10 +282,10 @@ void Reconciler::finish() {
   if (!report_.store_is_away) {
     const auto keep = std::chrono::ceil<std::chrono::milliseconds>(options_.keep);
     const auto forgotten = journal_.forget(loop_.wall() - keep);
-    if (!forgotten) return fail({Failure::Kind::unavailable, forgotten.error()});
+    if (!forgotten) return fail(forgotten.error());
   }
   const auto open = journal_.count_open();
-  if (!open) return fail({Failure::Kind::unavailable, open.error()});
+  if (!open) return fail(open.error());
   report_.left += *open;
   journal_.unlock();
   end(std::move(report_));

@@ -51,7 +51,7 @@ class Reconciler {
   Reconciler(const Reconciler&) = delete;
   Reconciler& operator=(const Reconciler&) = delete;
 
-  /// Failure::Kind::busy where another process reconciles; unavailable or rejected where the journal itself fails.
+  /// Failure::Kind::busy where another process reconciles; where the journal itself fails, as it does.
   /// That the store is away is no failure: the report says so, and how far it came.
   using Handler = std::function<void(Ended<ReconcileReport>)>;
   void run(ReconcileOptions options, Handler handler);
@@ -77,7 +77,7 @@ class Reconciler {
   void away(const Error& error);
   void soon(std::function<void()> task);
   /// False: the journal failed, and the pass has ended.
-  [[nodiscard]] bool written(const Result<void>& result);
+  [[nodiscard]] bool written(const Ended<void>& result);
   void fail(Failure failure);
   void finish();
   void end(Ended<ReconcileReport> result);

@@ -54,7 +54,7 @@ void list(Desk& desk, const CallPtr& call) {
   const auto which = query.flag("all") ? coord::Journal::Which::all : coord::Journal::Which::open;
   const auto most = static_cast<std::size_t>(query.integer("max"));
   const auto found = desk.tickets->journal().list(which, query.integer("after"), most);
-  if (!found) return call->fail(Failure{Failure::Kind::unavailable, found.error()});
+  if (!found) return call->fail(found.error());
   boost::json::array tickets;
   for (const Intent& intent : *found) tickets.push_back(ticket_json(intent));
   boost::json::object body{{"tickets", std::move(tickets)}};
@@ -67,7 +67,7 @@ std::optional<Intent> ticket_of(Desk& desk, const CallPtr& call) {
   if (!has_journal(desk, call)) return std::nullopt;
   const auto found = desk.tickets->journal().find(call->path("ticket"));
   if (!found) {
-    call->fail(Failure{Failure::Kind::unavailable, found.error()});
+    call->fail(found.error());
     return std::nullopt;
   }
   if (!*found) {
@@ -132,7 +132,7 @@ void set_aside(Desk& desk, const CallPtr& call) {
 void give_back(Desk& desk, const CallPtr& call) {
   if (!has_journal(desk, call)) return;
   const auto closed = desk.tickets->available().give_back(call->path("id"));
-  if (!closed) return call->fail(Failure{Failure::Kind::unavailable, closed.error()});
+  if (!closed) return call->fail(closed.error());
   if (!*closed) return call->fail(Problem{404, "not_found", "There is no open quota of this name here.", {}});
   call->answer(200, {{"id", call->path("id")}});
 }
@@ -140,7 +140,7 @@ void give_back(Desk& desk, const CallPtr& call) {
 void list_quotas(Desk& desk, const CallPtr& call) {
   if (!has_journal(desk, call)) return;
   const auto found = desk.tickets->journal().quotas();
-  if (!found) return call->fail(Failure{Failure::Kind::unavailable, found.error()});
+  if (!found) return call->fail(found.error());
   boost::json::array quotas;
   for (const Quota& quota : *found) quotas.push_back(quota_json(quota));
   call->answer(200, {{"quotas", std::move(quotas)}});

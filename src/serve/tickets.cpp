@@ -50,7 +50,7 @@ Ended<bool> Tickets::note_compensated(Intent intent) {
   // Our own passes compensate nothing, and keep others out.
   if (!is_reconciling_) {
     const auto locked = journal_.lock();
-    if (!locked) return tl::unexpected(Failure{Failure::Kind::unavailable, locked.error()});
+    if (!locked) return tl::unexpected(locked.error());
     if (!*locked) {
       return tl::unexpected(Failure{Failure::Kind::busy,
                                     Error(Code::unavailable, "Another process reconciles " + journal_.path() + ".")});
@@ -60,7 +60,7 @@ Ended<bool> Tickets::note_compensated(Intent intent) {
   end_compensation(intent);
   const auto noted = journal_.put(intent);
   if (!is_reconciling_) journal_.unlock();
-  if (!noted) return tl::unexpected(Failure{Failure::Kind::unavailable, noted.error()});
+  if (!noted) return tl::unexpected(noted.error());
   return true;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,6 +72,8 @@ class Machine {
     EXPECT_TRUE(loop_.advance_until([&] { return got.has_value(); }));
     return *got;
   }
+  /// What is written to it from now on fails.
+  void remove_journal() const { std::filesystem::remove(path_); }
   Ended<ReconcileReport> reconcile() {
     std::optional<Ended<ReconcileReport>> got;
     coord::ReconcileOptions options;

@@ -157,6 +157,32 @@ TEST_F(AvailableTest, a_quota_that_the_store_was_too_slow_for_is_there_when_it_i
   EXPECT_EQ(here_->set_aside("more", {{"hat", 7}}).error().kind, Failure::Kind::refused);
 }
 
+// Told as if nothing had happened.
+TEST_F(AvailableTest, s5_what_the_store_did_and_the_journal_could_not_take_down_is_unknown) {
+  put_hats(10);
+  here_->store->after = [&] {
+    if (hats() < 10) here_->remove_journal();
+  };
+  const auto quota = here_->set_aside("quota", {{"hat", 4}});
+  ASSERT_FALSE(quota);
+  EXPECT_EQ(hats(), 6);
+  EXPECT_EQ(quota.error().kind, Failure::Kind::unknown);
+
+  here_->store->after = {};
+  here_->store->way = Way::breaking;
+  const auto added = here_->add(1, "");
+  ASSERT_FALSE(added);
+  EXPECT_EQ(count(), 1);
+  EXPECT_EQ(added.error().kind, Failure::Kind::unknown);
+}
+
+TEST_F(AvailableTest, a_journal_that_was_removed_is_told_as_what_does_not_mend_itself) {
+  here_->store->way = Way::shut;
+  here_->remove_journal();
+  EXPECT_EQ(here_->add(1, "").error().kind, Failure::Kind::rejected);
+  EXPECT_EQ(here_->set_aside("quota", {{"hat", 4}}).error().kind, Failure::Kind::rejected);
+}
+
 TEST_F(AvailableTest, a_decision_under_its_ticket_with_another_value_is_a_mismatch) {
   ASSERT_TRUE(is_committed(here_->decide(Value("yes"), "t")));
   EXPECT_TRUE(is_committed(here_->decide(Value("yes"), "t")));

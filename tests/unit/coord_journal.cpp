@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "store/sqlite/connection.hpp"
+#include "support/no_room_in_files.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace holdfast::coord {
@@ -229,7 +230,8 @@ TEST_F(JournalTest, a_damaged_file_and_a_damaged_entry_are_told) {
     ASSERT_TRUE(add(*journal, "a"));
   }
   run_sql("UPDATE intents SET state = 'confirmed', compensation = 'due'");
-  EXPECT_EQ(open()->find("a").error().code, Code::corrupt);
+  EXPECT_EQ(open()->find("a").error().error.code, Code::corrupt);
+  EXPECT_EQ(open()->find("a").error().kind, Failure::Kind::rejected) << "to try again does not help";
   {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(4096);
@@ -257,6 +259,32 @@ TEST_F(JournalTest, a_full_disk_is_told_and_loses_nothing) {
   EXPECT_EQ(last.error().kind, Failure::Kind::unavailable);
   EXPECT_THAT(last.error().error.detail, HasSubstr("free some space"));
   EXPECT_EQ(tickets(**journal).size(), static_cast<std::size_t>(accepted));
+}
+
+// Told as unavailable, which says that nothing happened.
+TEST_F(JournalTest, s5_of_a_commit_that_fails_it_is_unknown_whether_it_happened) {
+  JournalOptions hooked = options();
+  std::optional<test::NoRoomInFiles> no_room;
+  hooked.at_moment = [&](JournalOptions::Moment moment) {
+    if (moment == JournalOptions::Moment::before_commit) no_room.emplace();
+  };
+  const auto kind = [&](const auto& call) {
+    const auto result = call();
+    no_room.reset();
+    EXPECT_FALSE(result);
+    return result ? Failure::Kind::busy : result.error().kind;
+  };
+  ASSERT_TRUE(add(*open(), "a"));
+  hooked.store.clear();
+  const auto journal = *Journal::open(hooked);
+  Intent intent = **journal->find("a");
+  begin(intent, t0);
+  EXPECT_EQ(kind([&] { return add(*journal, "b"); }), Failure::Kind::unknown);
+  EXPECT_EQ(kind([&] { return journal->put(intent); }), Failure::Kind::unknown);
+  EXPECT_EQ(kind([&] {
+              return journal->ask_quota({"q", {{"hat", 1}}, {{"hat", 1}}, t0, Quota::State::asked});
+            }),
+            Failure::Kind::unknown);
 }
 
 TEST_F(JournalTest, one_that_is_removed_while_it_is_used_accepts_nothing_more) {

@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 
+#include "store/sqlite/connection.hpp"
 #include "support/service_test.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -101,6 +102,19 @@ TEST_F(TicketsTest, goods_are_sold_out_of_a_quota_and_the_rest_goes_back) {
   bring_back(server);
   ASSERT_TRUE(becomes(server, "one", "confirmed"));
   EXPECT_TRUE(until([&] { return get(server, "/v1/stock/hat").json().at("available") == 3; }));
+}
+
+TEST_F(TicketsTest, that_the_journal_is_damaged_is_nothing_to_try_again_after) {
+  Server& server = start_with_journal();
+  take_away(server);
+  ASSERT_EQ(post(server, "/v1/counters/c/add", R"({"delta":5,"op_id":"a","mode":"available"})").status(), 202);
+  auto file = store::Connection::open(folder_.file("journal"), false);
+  ASSERT_TRUE(file && file->run("UPDATE intents SET state = 'confirmed', compensation = 'due'"));
+  for (const char* target : {"/v1/tickets?all=true", "/v1/tickets/a"}) {
+    const Asked shown = get(server, target);
+    EXPECT_EQ(shown.status(), 500);
+    EXPECT_EQ(shown.text("code"), "rejected");
+  }
 }
 
 TEST_F(TicketsTest, there_is_a_bound_and_without_a_journal_there_is_nothing) {

@@ -310,9 +310,12 @@ void Journals::judge() {
     coord::JournalOptions where;
     where.path = path_of(machine);
     const auto journal = coord::Journal::open(std::move(where));
-    const auto there =
-        journal ? (*journal)->list(coord::Journal::Which::all, 0, 10'000) : tl::unexpected<Error>(journal.error());
-    if (!there) return stage_.broken("S10", "a journal cannot be read: " + there.error().detail, -1);
+    const auto unreadable = [this](const Error& why) {
+      stage_.broken("S10", "a journal cannot be read: " + why.detail, -1);
+    };
+    if (!journal) return unreadable(journal.error());
+    const auto there = (*journal)->list(coord::Journal::Which::all, 0, 10'000);
+    if (!there) return unreadable(there.error().error);
     for (const Intent& intent : *there) all[intent.ticket] = intent;
   }
   for (const auto& [name, ticket] : tickets_) {
