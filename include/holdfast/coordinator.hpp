@@ -59,8 +59,9 @@ class Right {
   [[nodiscard]] Condition fence() const;
   [[nodiscard]] const std::string& key() const;  ///< of the row
 
-  /// Effects are over: gives it back, and waits until that is known. Failure::Kind::refused: it was lost before;
-  /// unknown: the store did not say; the lease then runs out by itself. A second time: what the first came to.
+  /// Effects are over: gives it back, and waits until that is known, as long as CoordinatorOptions::patience.
+  /// Failure::Kind::refused: it was lost before; unknown: the store did not say in time. It is tried further then,
+  /// while there is a coordinator, and otherwise the lease runs out by itself. A second time: what the first came to.
   Ended<void> release();
 
  private:
@@ -107,15 +108,18 @@ struct QueueOptions {
 /// The primitives of ephemeral coordinators (docs/coordinators.md), for programs that wait for each answer. Any
 /// number of threads may call at once. Each call waits for the store as long as CoordinatorOptions::patience, and as
 /// long as it was told to for others; then it says `unavailable`, or `unknown` where something may have happened.
+/// run_once() waits for the store so long again when it records what came of the run, and so long again to find out
+/// whether that is recorded.
 ///
 ///     auto opened = holdfast::Coordinator::open({.store = "sqlite:/var/lib/shop/jobs.db"});
 ///     if (!opened) return complain(opened.error());
 ///     auto right = (*opened)->acquire("nightly-report");
-///     if (!right) return right.error().kind == holdfast::Failure::Kind::busy ? skip() :
-///     complain(right.error().error); while (work_is_left() && right->holds()) do_a_piece(right->epoch());
+///     if (!right) return complain(right.error().error);
+///     while (work_is_left() && right->holds()) do_a_piece(right->epoch());
 ///
 /// It has a thread of its own, on which leases are renewed. Destroyed: what is still held is given back first, for as
-/// long as `patience`; no call may be under way. Not to be used after fork().
+/// long as `patience`, and requests that are under way have 5 s to end; no call may be under way. Not to be used
+/// after fork().
 class Coordinator {
  public:
   /// Code::usage: the options make no sense, or the store's address; other codes: its file cannot be opened. A server
@@ -135,7 +139,8 @@ class Coordinator {
   /// Runs it, on this thread, unless it has been run: then gives the result that is recorded. Where it returns
   /// nothing it is surely not done, and whoever is next runs it. A throw leaves open how far it came: whoever is next
   /// finds it abandoned. Failure: busy, somebody else runs it; mismatch, the key was used with another input;
-  /// refused, it is abandoned and held for a person, or the lease was lost before the result was recorded.
+  /// refused, it is abandoned and held for a person, or the lease was lost before the result was recorded or it was
+  /// given back; unknown, the store did not say whether it was, so whoever is next may find it abandoned.
   [[nodiscard]] Ended<OnceRun> run_once(std::string_view key,
                                         const std::function<std::optional<OnceResult>(const Right&)>& run,
                                         OnceRunOptions options = {});

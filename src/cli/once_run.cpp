@@ -7,6 +7,7 @@
 #include "cli/command_line.hpp"
 #include "cli/once_record.hpp"
 #include "cli/options.hpp"
+#include "cli/output.hpp"
 #include "core/coord/limits.hpp"
 
 namespace holdfast::cli {
@@ -145,6 +146,10 @@ void Running::give_back(bool has_begun) {
   const auto& held = (*told_->turn)->held;
   has_begun ? held->leave() : held->release({});
   (void)wait_for([&] { return told_->finished.has_value(); });
+  const bool is_known =
+      told_->finished && (*told_->finished || told_->finished->error().kind != Failure::Kind::unknown);
+  if (!is_known)
+    complain("the store did not say whether " + job_.what.key + " was given back; if not, it runs out by itself");
 }
 
 OnceEnd Running::run_command() {

@@ -57,6 +57,9 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   held->release({});
   // A further signal says not to wait for the store.
   (void)here.run_until([&] { return ended.has_value(); });
+  if (ended.value_or(coord::HoldEnd::doubtful) == coord::HoldEnd::doubtful) {
+    complain("the store did not say whether " + settings.task + " was given back; if not, it runs out by itself");
+  }
   if (end.not_started) return complain_of_start(*end.not_started);
   if (end.ending.was_lost) {
     complain("the right to " + settings.task + " was lost: the command was ended");

@@ -280,7 +280,7 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
     };
     events.lost = [holding](LossReason why) { holding->lose(why); };
     events.finished = [holding](Ended<std::optional<OnceResult>> how) {
-      holding->ended({});
+      holding->ended(how ? Ended<void>() : tl::unexpected(how.error()));
       if (holding->on_finished) std::exchange(holding->on_finished, {})(std::move(how));
     };
     events.is_wanted = is_wanted;

@@ -61,12 +61,14 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
   events.won = [this, claim, key, is_held, from = std::weak_ptr(by)](const std::shared_ptr<const LeaseGuard>& guard,
                                                                      const Row& row) {
     *is_held = true;
-    claim->won(std::make_shared<Held>(key, guard, owner_, row, [key, from](std::optional<std::vector<Change>> extra) {
+    const Duration patience = claim->options.patience;
+    auto end = [key, from, patience](std::optional<std::vector<Change>> extra) {
       const auto holder = from.lock();
       if (!holder) return;
-      if (!extra) return holder->leave(key);
-      holder->release(key, *std::move(extra));
-    }));
+      if (!extra) return holder->leave(key, patience);
+      holder->release(key, *std::move(extra), patience);
+    };
+    claim->won(std::make_shared<Held>(key, guard, owner_, row, std::move(end)));
   };
   events.lost = claim->lost;
   events.ended = [this, claim, is_held](HoldEnd how, const Error& error) {
@@ -399,12 +401,21 @@ Result<void> Coordinator::finish(const Turn& turn, OnceResult result, Duration r
 
 void Coordinator::finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error) {
   if (!what->events.finished) return;
-  if (!*what->result || how == HoldEnd::released) return what->events.finished(*what->result);
-  if (how == HoldEnd::doubtful) return settle(what);
-  what->events.finished(tl::unexpected(Failure{
-      Failure::Kind::refused,
-      Error(Code::unavailable,
-            "The lease on " + what->options.key + " was lost before the result was recorded. " + error.detail)}));
+  const bool has_result = what->result->has_value();
+  if (how == HoldEnd::released) return what->events.finished(*what->result);
+  if (how == HoldEnd::doubtful && has_result) return settle(what);
+  Failure failure;
+  if (how == HoldEnd::doubtful) {
+    failure = {Failure::Kind::unknown,
+               Error(Code::unavailable, "The store did not say in time whether " + what->options.key +
+                                            " was given back; if not, it runs out by itself. " + error.detail)};
+  } else {
+    failure = {Failure::Kind::refused,
+               Error(Code::unavailable, "The lease on " + what->options.key + " was lost before " +
+                                            (has_result ? "the result was recorded. " : "it was given back. ") +
+                                            error.detail)};
+  }
+  what->events.finished(tl::unexpected(std::move(failure)));
 }
 
 /// Whether the result arrived is in the row (S5).

@@ -140,7 +140,8 @@ class Coordinator {
   struct OnceEvents {
     std::function<void(Ended<Turn>)> turn;
     std::function<void(LossReason)> lost;
-    /// After a turn with a lease: whether the result given to finish() stands in the row. Nothing: none was given.
+    /// After a turn with a lease: the result given to finish(), which stands in the row. Nothing: none was given, and
+    /// the lease was given back. Failure::Kind::unknown: that is not known; refused: it was lost before.
     std::function<void(Ended<std::optional<OnceResult>>)> finished;
     IsWanted is_wanted = {};  ///< as of TaskEvents
   };

@@ -19,6 +19,7 @@ Holder::Holder(WorkerId owner, LeaseTerms terms, bool renews, Store& store, Loop
 Holder::~Holder() {
   if (timer_ != 0) loop_.cancel(timer_);
   for (auto& [slot, place] : places_) {
+    if (place.patience != 0) loop_.cancel(place.patience);
     if (place.guard) place.guard->revoke();
   }
 }
@@ -35,7 +36,7 @@ bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> e
   return true;
 }
 
-void Holder::release(const std::string& key, std::vector<Change> extra) {
+void Holder::release(const std::string& key, std::vector<Change> extra, Duration patience) {
   const std::optional<Slot> slot = keeper_.find(key);
   if (!slot) return;
   Place& place = places_.at(*slot);
@@ -45,12 +46,18 @@ void Holder::release(const std::string& key, std::vector<Change> extra) {
   place.with_release = std::move(extra);
   // Effects are over: who still looks at the guard is to see that.
   place.guard->revoke();
-  if (!place.lost) keeper_.stopped(*slot, 0, loop_.now());
+  const Now now = loop_.now();
+  place.patience = loop_.call_at(now.instant + patience, [this, slot = *slot] {
+    Place& late = places_.at(slot);
+    late.patience = 0;
+    tell_end(late, late.lost ? HoldEnd::lost : HoldEnd::doubtful);
+  });
+  if (!place.lost) keeper_.stopped(*slot, 0, now, now.instant + patience);
   soon();
 }
 
-void Holder::leave(const std::string& key) {
-  release(key, {});
+void Holder::leave(const std::string& key, Duration patience) {
+  release(key, {}, patience);
   if (const std::optional<Slot> slot = keeper_.find(key)) places_.at(*slot).is_left = true;
 }
 
@@ -179,7 +186,7 @@ void Holder::lose(const Action& action) {
 
 void Holder::forget(const Action& action) {
   auto node = places_.extract(action.slot);
-  const Place& place = node.mapped();
+  Place& place = node.mapped();
   const auto how = [&] {
     switch (action.ending) {
       case Ending::claim_conflict:
@@ -197,7 +204,15 @@ void Holder::forget(const Action& action) {
     // Won too late, and given back before anybody was told.
     return place.release_came_to ? HoldEnd::unavailable : HoldEnd::unanswered;
   }();
-  if (place.events.ended) place.events.ended(how, place.error);
+  tell_end(place, how);
+}
+
+/// Once. What is told may end us.
+void Holder::tell_end(Place& place, HoldEnd how) {
+  if (place.patience != 0) loop_.cancel(std::exchange(place.patience, 0));
+  const auto ended = std::exchange(place.events.ended, {});
+  const Error error = place.error;
+  if (ended) ended(how, error);
 }
 
 }  // namespace holdfast::coord

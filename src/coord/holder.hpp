@@ -19,8 +19,8 @@ enum class HoldEnd {
   unanswered,   ///< not known to be won: the store did not say in time; a lease that was won runs out by itself
   rejected,     ///< not won: the store refuses it for good (the error says why)
   released,     ///< given back; what went with the release is in the row
-  doubtful,     ///< given back, but whether that arrived is not known: the lease runs out by itself
-  lost,         ///< lost before it was given back; what should have gone with the release is not in the row
+  doubtful,  ///< given back, but whether that arrived is not known yet: if it does not, the lease runs out by itself
+  lost,      ///< lost before it was given back; what should have gone with the release is not in the row
 };
 
 /// Who holds a lease is told by these, on the loop, never inside a call.
@@ -49,10 +49,11 @@ class Holder {
   /// claimable yet, or its key is held or asked for here already.
   bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, WhenLost when_lost,
              HoldEvents events);
-  /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write.
-  void release(const std::string& key, std::vector<Change> extra);
+  /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write. Where the store does
+  /// not say so within `patience`, that is the end that is told (S10); the tries go on behind it.
+  void release(const std::string& key, std::vector<Change> extra, Duration patience);
   /// Ends it, if it is still held, and leaves its owner in the row: whoever looks finds that somebody began (F22).
-  void leave(const std::string& key);
+  void leave(const std::string& key, Duration patience);
 
   [[nodiscard]] const WorkerId& owner() const { return keeper_.owner(); }
   [[nodiscard]] const LeaseTerms& terms() const { return keeper_.terms(); }
@@ -71,7 +72,8 @@ class Holder {
     bool lost = false;
     bool is_left = false;  // its end leaves the owner in the row
     bool release_asked = false;
-    Attempt release;  // the id of that write
+    Attempt release;       // the id of that write
+    TimerId patience = 0;  // for it
     std::optional<HoldEnd> release_came_to;
   };
 
@@ -85,6 +87,7 @@ class Holder {
   void won(const Action& action);
   void lose(const Action& action);
   void forget(const Action& action);
+  void tell_end(Place& place, HoldEnd how);
 
   Store& store_;
   Loop& loop_;

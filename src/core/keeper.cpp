@@ -14,10 +14,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr Duration try_least = milliseconds(10);
+
 /// Two tries that time out fit between a renewal's due time and the belief's end; no try is worth more than 5 s.
 Duration limit_of_one_try(const LeaseTerms& terms) {
   const Duration room = terms.lease - terms.margin - terms.renew_every;
-  return std::clamp<Duration>(room / 2, milliseconds(10), std::chrono::seconds(5));
+  return std::clamp<Duration>(room / 2, try_least, std::chrono::seconds(5));
 }
 
 /// Renewals fall due at so many instants of an interval at least, and at most 100 ms apart: far enough apart that
@@ -86,6 +88,7 @@ bool Keeper::claim(const Candidate& candidate, Now now, Instant by) {
   lease.state = State::claiming;
   // A claim that is settled later than this could not be believed in any more, whichever of its tries it was.
   lease.until = std::min(now.instant + belief_, by);
+  wait_until(lease, by, now);
   lease.phase = phase_of(lease.key);
   slots_.emplace(lease.key, slot);
   ++used_;
@@ -151,9 +154,10 @@ void Keeper::drain(Now now) {
   for (Slot slot = 0; slot < leases_.size(); ++slot) stop(slot, LossReason::drained, now);
 }
 
-void Keeper::stopped(Slot slot, std::int64_t last_seq, Now now) {
+void Keeper::stopped(Slot slot, std::int64_t last_seq, Now now, Instant by) {
   progress(slot, last_seq);
   Lease& lease = leases_[slot];
+  wait_until(lease, by, now);
   if (lease.state == State::held && !lease.starting) {
     const bool over = now.instant >= lease.until;
     if (over) {
@@ -261,6 +265,7 @@ void Keeper::won(Slot slot, Instant counted_from, const Row* row, Now now) {
     lease.checkpointed = last_seq.value_or(unreadable);
     lease.acknowledged = last_seq.value_or(0);
   }
+  wait_until(lease, Instant::max(), now);
   const Instant until = counted_from + belief_;
   // A grant is checked again when it arrives: it may have come too late (F8), or not be wanted any more.
   if (now.instant >= until) ++counters_.claims_late;
@@ -549,8 +554,11 @@ std::optional<Action> Keeper::take_write(Now now) {
     action.write = make_write(lease, now);
     action.write_id = lease.write_id = ++last_write_;
     action.until = lease.until;
-    action.deadline = std::min(now.instant + try_limit_, lease.until);
-    lease.give_up = action.deadline + try_limit_;
+    // Two tries that time out fit into the time in which somebody waits.
+    if (now.instant >= lease.wanted_by) wait_until(lease, Instant::max(), now);
+    const Duration limit = std::min(try_limit_, std::max(lease.wait / 5 * 2, try_least));
+    action.deadline = std::min(now.instant + limit, lease.until);
+    lease.give_up = action.deadline + limit;
     lease.pace = Pace::in_flight;
     ++in_flight_;
     schedule(slot);
@@ -609,12 +617,18 @@ void Keeper::begin_write(Lease& lease) {
 
 void Keeper::retry(Slot slot, Now now) {
   Lease& lease = leases_[slot];
-  const Duration first = std::max<Duration>(terms_.lease / 100, milliseconds(1));
+  if (now.instant >= lease.wanted_by) wait_until(lease, Instant::max(), now);
+  const Duration first = std::max<Duration>(std::min(terms_.lease, lease.wait) / 100, milliseconds(1));
   const Duration bound = std::min(terms_.renew_every / 2, first * (std::int64_t{1} << lease.tries));
   if (lease.tries < 16) ++lease.tries;
   // Never more than half of what is left, so that there is always another try, down to the least delay (S10).
-  const Duration left = lease.until - now.instant;
+  const Duration left = std::min(lease.until, lease.wanted_by) - now.instant;
   ask_write_at(slot, now.instant + random_.between(first / 4, std::min(bound, left / 2)));
+}
+
+void Keeper::wait_until(Lease& lease, Instant by, Now now) {
+  lease.wanted_by = by;
+  lease.wait = by == Instant::max() ? Duration::max() : by - now.instant;
 }
 
 void Keeper::ask_write(Slot slot) {

@@ -96,8 +96,9 @@ class Keeper {
   void stop(Slot slot, LossReason reason, Now now);
   /// Claims nothing more and asks every resource to stop. What was claimed but not started is given back.
   void drain(Now now);
-  /// The resource of the slot has ended, asked or not: gives the lease back if it is still held.
-  void stopped(Slot slot, std::int64_t last_seq, Now now);
+  /// The resource of the slot has ended, asked or not: gives the lease back if it is still held. Somebody waits for
+  /// that until `by`: the tries are paced so that several fit. They go on behind it, until the lease has run out.
+  void stopped(Slot slot, std::int64_t last_seq, Now now, Instant by = Instant::max());
   /// What became of a write. `row`: as the reply had it, null for none. Ids that are not awaited are ignored.
   void on_write(Slot slot, WriteId id, Outcome outcome, const Row* row, Now now);
 
@@ -175,6 +176,8 @@ class Keeper {
     Instant first_sent{};  // of the open attempt
     Instant sent{};        // the latest try
     Instant give_up{};     // in flight: when a reply is no longer waited for
+    Instant wanted_by = Instant::max();  // claiming, releasing: until when somebody waits for it
+    Duration wait = Duration::max();     // how long in all
     Duration phase{};
     std::int64_t renewal = 0;  // the highest number of a renewal ever sent, or seen, under this epoch
     Attempt attempt;
@@ -224,6 +227,7 @@ class Keeper {
   [[nodiscard]] bool still_wanted(const Row* row) const;
   [[nodiscard]] bool still_ours(const Lease& lease, const Row* row) const;
   [[nodiscard]] bool own_attempt(const Lease& lease, const Row* row) const;
+  static void wait_until(Lease& lease, Instant by, Now now);
   [[nodiscard]] Instant soon(Now now);
   [[nodiscard]] Instant next_phase(const Lease& lease, Instant after) const;
 

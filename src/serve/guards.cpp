@@ -133,15 +133,28 @@ void Guards::let_run_out(const GuardPtr& guard, std::string reason) {
   });
 }
 
+/// What is to be done with such a one is the next caller's to say (F22): its owner stays in the row, and the lease
+/// ends now.
+bool Guards::is_abandoned(const Guard& guard) {
+  if (guard.kind != "once") return false;
+  switch (*guard.end) {
+    case GuardEnd::released:
+    case GuardEnd::finished:
+      return false;
+    case GuardEnd::let_go:
+    case GuardEnd::lost:
+    case GuardEnd::drained:
+      return true;  // its caller may have been in the middle of it
+    case GuardEnd::undelivered:
+      break;
+  }
+  return guard.turn.was_abandoned;  // he has not begun, and what came of who had is as open as it was
+}
+
 void Guards::give_back(const GuardPtr& guard) {
   const auto held = guard->held;
   if (held == nullptr) return;
-  // Its caller may have been in the middle of it: what is to be done then is the next caller's to say (F22). So its
-  // owner stays in the row, and the lease ends now.
-  const bool is_abandoned =
-      guard->kind == "once" && (guard->end == GuardEnd::let_go || guard->end == GuardEnd::drained);
-  if (is_abandoned) return held->leave();
-  held->release({});
+  is_abandoned(*guard) ? held->leave() : held->release({});
 }
 
 void Guards::lost(const GuardPtr& guard, LossReason reason) {
@@ -159,6 +172,8 @@ void Guards::finished(const GuardPtr& guard, const Ended<std::optional<OnceResul
   if (how) {
     guard->came_to = coord::HoldEnd::released;
   } else {
+    const bool is_known = how.error().kind != Failure::Kind::unknown;
+    guard->came_to = is_known ? coord::HoldEnd::lost : coord::HoldEnd::doubtful;
     guard->failure = how.error();
   }
   remember(guard);

@@ -108,6 +108,7 @@ class Guards {
 
  private:
   void set_deadline(const GuardPtr& guard, Duration hold_for);
+  [[nodiscard]] static bool is_abandoned(const Guard& guard);
   void give_back(const GuardPtr& guard);
   void changed(const GuardPtr& guard);
   /// Nobody knows it by its id: from now on it has another.

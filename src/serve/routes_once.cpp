@@ -67,17 +67,21 @@ void begin(Desk& desk, const CallPtr& call) {
   desk.coordinator.once(std::move(what), right->options, std::move(events));
 }
 
+void tell_finished(const CallPtr& call, const Guard& guard, bool was_repeat) {
+  if (!guard.is_settled()) {
+    return call->fail(Problem{503, "unknown", "The store did not say in time whether the result was recorded.", {}});
+  }
+  if (guard.failure) {
+    if (guard.failure->kind == Failure::Kind::unknown) return call->fail(*guard.failure);
+    return call->fail(Problem{410, "lost", guard.failure->error.detail, {}});
+  }
+  call->answer(200, {{"key", guard.name}, {"was_repeat", was_repeat}});
+}
+
+/// When it is known what became of the write, or nobody waits for that any longer (S10).
 void tell_finish(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
-  if (!guard->is_settled()) {
-    desk.guards.wait(guard, desk.patience * 2,
-                     [&desk, call, guard, was_repeat] { tell_finish(desk, call, guard, was_repeat); });
-    return;
-  }
-  if (guard->failure) {
-    if (guard->failure->kind == Failure::Kind::unknown) return call->fail(*guard->failure);
-    return call->fail(Problem{410, "lost", guard->failure->error.detail, {}});
-  }
-  call->answer(200, {{"key", guard->name}, {"was_repeat", was_repeat}});
+  if (guard->is_settled()) return tell_finished(call, *guard, was_repeat);
+  desk.guards.wait(guard, desk.patience * 2, [call, guard, was_repeat] { tell_finished(call, *guard, was_repeat); });
 }
 
 void finish(Desk& desk, const CallPtr& call) {

@@ -58,24 +58,26 @@ void extend(Desk& desk, const CallPtr& call) {
   tell(desk, call, *guard);
 }
 
-/// When it is known what became of the write.
-void tell_release(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
-  if (!guard->is_settled()) {
-    desk.guards.wait(guard, desk.patience * 2,
-                     [&desk, call, guard, was_repeat] { tell_release(desk, call, guard, was_repeat); });
-    return;
-  }
-  if (guard->end == GuardEnd::released && guard->came_to == coord::HoldEnd::released) {
-    return call->answer(200, {{"guard", guard->id}, {"was_repeat", was_repeat}});
-  }
-  if (guard->came_to == coord::HoldEnd::doubtful) {
+void tell_released(const CallPtr& call, const Guard& guard, bool was_repeat) {
+  if (guard.came_to.value_or(coord::HoldEnd::doubtful) == coord::HoldEnd::doubtful) {
     return call->fail(
         Problem{503,
                 "unknown",
                 "The store did not say in time whether it was given back; if not, it runs out by itself.",
                 {}});
   }
-  call->fail(gone(*guard));
+  if (guard.end == GuardEnd::released && guard.came_to == coord::HoldEnd::released) {
+    return call->answer(200, {{"guard", guard.id}, {"was_repeat", was_repeat}});
+  }
+  if (guard.end != GuardEnd::released) return call->fail(gone(guard));
+  call->fail(Problem{
+      410, "lost", "The guard of " + guard.kind + " " + guard.name + " was lost before it was given back.", {}});
+}
+
+/// When it is known what became of the write, or nobody waits for that any longer (S10).
+void tell_release(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
+  if (guard->is_settled()) return tell_released(call, *guard, was_repeat);
+  desk.guards.wait(guard, desk.patience * 2, [call, guard, was_repeat] { tell_released(call, *guard, was_repeat); });
 }
 
 void release(Desk& desk, const CallPtr& call) {

@@ -38,6 +38,17 @@ class CoordRun : public testing::Test {
   [[nodiscard]] bool appears(const std::string& name) {
     return eventually([&] { return std::filesystem::exists(program.file(name)); });
   }
+  /// Somebody holds the write lock for longer than anybody is patient.
+  [[nodiscard]] runtime::Child block() {
+    auto blocker =
+        program.start_command({"/usr/bin/python3", "-c",
+                               "import sqlite3, time\n"
+                               "c = sqlite3.connect('holdfast.db', isolation_level=None)\n"
+                               "c.execute('BEGIN EXCLUSIVE')\nopen('blocked', 'w').close()\ntime.sleep(100)"});
+    EXPECT_TRUE(blocker);
+    EXPECT_TRUE(appears("blocked"));
+    return *std::move(blocker);
+  }
   static bool is_stopped(runtime::Child& child) {
     std::ifstream file("/proc/" + std::to_string(child.pid()) + "/stat");
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
@@ -262,15 +273,29 @@ TEST_F(CoordRun, a_command_that_is_not_there_is_told_and_the_task_is_free_again)
 TEST_F(CoordRun, a_store_that_is_away_is_69) {
   program.write("holdfast.db", "");
   ASSERT_EQ(program.run({"init"}).code, 0);
-  // Somebody holds the write lock for longer than we are patient.
-  auto blocker =
-      program.start_command({"/usr/bin/python3", "-c",
-                             "import sqlite3, time\n"
-                             "c = sqlite3.connect('holdfast.db', isolation_level=None)\n"
-                             "c.execute('BEGIN EXCLUSIVE')\nopen('blocked', 'w').close()\ntime.sleep(100)"});
-  ASSERT_TRUE(blocker);
-  ASSERT_TRUE(appears("blocked"));
+  const auto blocker = block();
   EXPECT_EQ(program.run({"run", "t", "--store-patience", "500ms", "--ttl", "1s", "--", "true"}).code, 69);
+}
+
+TEST_F(CoordRun, s10_giving_back_waits_for_the_store_no_longer_than_its_patience_whatever_the_lease_is) {
+  std::vector<runtime::Child> holders;
+  const std::vector<std::string> commands{"run", "once"};
+  for (const std::string& command : commands) {
+    auto holder =
+        program.start_command({"/bin/sh", "-c",
+                               R"(exec "$0" "$1" t --store-patience 500ms --ttl 1h -- /bin/sh -c 'touch held-$0; )"
+                               R"(while [ ! -e go ]; do sleep 0.05; done; exit 3' "$1" 2>"$1.err")",
+                               test::program_file, command});
+    ASSERT_TRUE(holder);
+    holders.push_back(*std::move(holder));
+    ASSERT_TRUE(appears("held-" + command));
+  }
+  const auto blocker = block();
+  program.write("go", "");
+  for (runtime::Child& holder : holders) EXPECT_EQ(holder.wait(30s), (runtime::Exit{3, 0}));
+  for (const std::string& command : commands) {
+    EXPECT_THAT(program.read(command + ".err"), HasSubstr("did not say whether t was given back"));
+  }
 }
 
 // ---- once ----
