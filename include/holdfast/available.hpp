@@ -37,7 +37,11 @@ struct AvailableMode {
 /// anywhere and after any crash; empty: a new one.
 class AvailableCoordinator {
  public:
-  /// As Coordinator::open(), and the journal is opened; the store need not be there.
+  /// As Coordinator::open(), and the journal is opened. A table is made (CoordinatorOptions::make_table) only where
+  /// there is no journal yet: what stands in one is for the table that was there, and another in its place would be
+  /// empty. A store that is away is none to refuse for, nor, with make_table = false, is a SQLite file that is not
+  /// there: it is on a disk that is away, and what is asked for is accepted provisionally. Its folder has to be
+  /// there.
   [[nodiscard]] static Result<std::unique_ptr<AvailableCoordinator>> open(CoordinatorOptions options,
                                                                           AvailableMode mode);
   ~AvailableCoordinator();

@@ -21,8 +21,9 @@ namespace holdfast {
 
 struct CoordinatorOptions {
   std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION, memory: (this object's)
-  bool make_table = true;                    ///< a SQLite file that is not there yet; false: open() refuses
-  std::string id;                            ///< names this process, for people; empty: host name and process id
+  bool make_table =
+      true;        ///< a SQLite file that is not there yet; false: open() refuses (AvailableCoordinator: see there)
+  std::string id;  ///< names this process, for people; empty: host name and process id
   Duration patience = std::chrono::seconds(5);  ///< how long each call waits for a store that does not answer
   Duration skew = std::chrono::seconds(1);      ///< what two wall clocks may differ by; of rights: LeaseOptions::skew
 };

@@ -17,6 +17,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/units.hpp"
 #include "store/json.hpp"
+#include "store/open.hpp"
 
 namespace holdfast::cli {
 
@@ -196,7 +197,7 @@ Result<int> reconcile(const JournalSettings& settings) {
   }
   const auto journal = open_journal(settings.journal, settings.store, false);
   if (!journal) return tl::unexpected<Error>(journal.error());
-  if (const auto absent = absent_table(settings.store)) {
+  if (const auto absent = store::absent_file(settings.store)) {
     complain(*absent);
     return static_cast<int>(CoordExit::unavailable);
   }

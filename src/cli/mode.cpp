@@ -2,7 +2,6 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 
 #include "cli/journal_file.hpp"
 #include "cli/options.hpp"
@@ -53,13 +52,6 @@ Result<std::string> ticket_of(const ModeSettings& settings, const std::string& o
   return fail(Code::usage, option + " and --ticket name the operation: one of them is enough");
 }
 
-std::optional<std::string> absent_table(const std::string& store) {
-  const std::string path = store::is_remote(store) ? "" : store::path_of(store);
-  std::error_code ignored;
-  if (path.empty() || std::filesystem::exists(path, ignored)) return std::nullopt;
-  return "there is no file " + path + ": is the disk that it is on there?";
-}
-
 std::string mode_exit_codes() {
   return "\n  79   provisional: it is in this machine's journal, not in the store ('holdfast journal reconcile')";
 }
@@ -105,7 +97,7 @@ Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings&
   if (here) {
     accepting.here_ = *std::move(here);
   } else if (here.error().code == Code::not_found) {
-    accepting.why_ = absent_table(call.store).value_or(here.error().detail);
+    accepting.why_ = store::absent_file(call.store).value_or(here.error().detail);
   } else if (here.error().code == Code::unavailable) {
     accepting.why_ = here.error().detail;
   } else {

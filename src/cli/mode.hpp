@@ -29,9 +29,6 @@ void add_ticket(CLI::App& app, std::string& target, const std::string& descripti
 /// The ticket, by whichever option it was given.
 [[nodiscard]] Result<std::string> ticket_of(const ModeSettings& settings, const std::string& option,
                                             const std::string& given);
-/// Why a SQLite table counts as away whose file is not there, without the advice to make one: all that was accepted
-/// would be settled against an empty table. Nothing: it is there, or on a server.
-[[nodiscard]] std::optional<std::string> absent_table(const std::string& store);
 /// The lines about exit codes, besides call_exit_codes().
 [[nodiscard]] std::string mode_exit_codes();
 

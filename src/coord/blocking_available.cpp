@@ -1,4 +1,6 @@
 // holdfast::AvailableCoordinator: the available mode for callers that wait.
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "coord/available.hpp"
@@ -9,6 +11,7 @@
 #include "core/coord/stock.hpp"
 #include "holdfast/available.hpp"
 #include "runtime/shortage.hpp"
+#include "store/open.hpp"
 #include "store/place.hpp"
 
 namespace holdfast {
@@ -21,11 +24,29 @@ using coord::refuse;
 
 /// What lives on the loop. The journal is used there only.
 struct Shop {
-  Shop(std::unique_ptr<Journal> opened, Store& store, Loop& its_loop, const coord::AvailableOptions& options)
-      : journal(std::move(opened)), available(*journal, store, its_loop, options), loop(its_loop) {}
+  Shop(std::unique_ptr<Journal> opened, Store& store, std::string its_url, Loop& its_loop,
+       coord::AvailableOptions its_options)
+      : journal(std::move(opened)),
+        available(*journal, store, its_loop, its_options),
+        url(std::move(its_url)),
+        loop(its_loop),
+        options(std::move(its_options)) {}
+
+  /// Where the table's file is not there. A store that was never open cannot tell that from one that is to be made.
+  template <class T, class Answer>
+  bool accepts_without_store(const Wish& wish, const std::string& ticket, const Answer& answer) {
+    const auto why = store::absent_file(url);
+    if (!why) return false;
+    auto accepted = coord::accept(*journal, wish, ticket, *why, options, loop.now(), loop.random());
+    answer(accepted ? Ended<Accepted<T>>(*std::move(accepted)) : tl::unexpected(std::move(accepted.error())));
+    return true;
+  }
+
   const std::unique_ptr<Journal> journal;
   coord::Available available;
+  const std::string url;
   Loop& loop;
+  const coord::AvailableOptions options;
   bool is_reconciling = false;
 };
 
@@ -80,9 +101,12 @@ Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(Coordin
                 "At least one ticket must be allowed, and their age must be above zero, and a year at most.");
   }
   Shop* shop = nullptr;
+  // A journal is one of a table that was there: another one in its place would be empty.
+  std::error_code ignored;
+  const bool makes = options.make_table && !std::filesystem::exists(mode.journal, ignored);
   auto engine =
-      Engine::start(options.store, options.make_table ? Engine::First::make_table : Engine::First::nothing,
-                    options.patience, [&](Store& store, Loop& loop) -> Result<std::shared_ptr<void>> {
+      Engine::start(options.store, makes ? Engine::First::make_table : Engine::First::nothing, options.patience,
+                    [&](Store& store, Loop& loop) -> Result<std::shared_ptr<void>> {
                       coord::JournalOptions file;
                       file.path = mode.journal;
                       file.store = options.store;
@@ -90,7 +114,7 @@ Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(Coordin
                       auto journal = Journal::open(std::move(file));
                       if (!journal) return tl::unexpected(journal.error());
                       auto made = std::make_shared<Shop>(
-                          *std::move(journal), store, loop,
+                          *std::move(journal), store, options.store, loop,
                           coord::AvailableOptions{mode.max_provisional, mode.max_age, options.patience, options.id});
                       shop = made.get();
                       return made;
@@ -101,17 +125,22 @@ Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(Coordin
 }
 
 Ended<Accepted<Decided>> AvailableCoordinator::decide(std::string_view key, Value proposal, std::string_view ticket) {
-  return impl_->ask<Accepted<Decided>>(
-      [key = std::string(key), proposal = std::move(proposal), ticket = std::string(ticket)](
-          Shop& shop, auto answer) { shop.available.decide(key, proposal, ticket, std::move(answer)); });
+  return impl_->ask<Accepted<Decided>>([key = std::string(key), proposal = std::move(proposal),
+                                        ticket = std::string(ticket)](Shop& shop, auto answer) {
+    const DecideWish wish{key, proposal, shop.options.proposer};
+    if (shop.accepts_without_store<Decided>(wish, ticket, answer)) return;
+    shop.available.decide(key, proposal, ticket, std::move(answer));
+  });
 }
 Ended<Accepted<Added>> AvailableCoordinator::add(AddWish wish, std::string_view ticket) {
   return impl_->ask<Accepted<Added>>([wish = std::move(wish), ticket = std::string(ticket)](Shop& shop, auto answer) {
+    if (shop.accepts_without_store<Added>(wish, ticket, answer)) return;
     shop.available.add(wish, ticket, std::move(answer));
   });
 }
 Ended<Accepted<Sent>> AvailableCoordinator::send(SendWish wish, std::string_view ticket) {
   return impl_->ask<Accepted<Sent>>([wish = std::move(wish), ticket = std::string(ticket)](Shop& shop, auto answer) {
+    if (shop.accepts_without_store<Sent>(wish, ticket, answer)) return;
     shop.available.send(wish, ticket, std::move(answer));
   });
 }
@@ -130,6 +159,9 @@ Ended<Quota> AvailableCoordinator::set_aside(std::string_view id, Basket basket,
         Error(Code::usage, "Goods are set aside for longer than the tickets' max_age, or nothing could be sold."));
   }
   return impl_->ask<Quota>([id = std::string(id), basket = std::move(basket), ttl](Shop& shop, auto answer) {
+    if (auto why = store::absent_file(shop.url)) {
+      return answer(tl::unexpected(Failure{Failure::Kind::unavailable, Error(Code::unavailable, *std::move(why))}));
+    }
     shop.available.set_aside(id, basket, ttl, std::move(answer));
   });
 }

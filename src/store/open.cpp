@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "store/dynamodb/connection.hpp"
@@ -69,6 +71,13 @@ Duration expiry_step(const std::string& url) {
 std::string path_of(const std::string& url) {
   const std::string path = url.substr(std::min(sqlite_scheme.size(), url.size()));
   return path.substr(0, path.find('?'));
+}
+
+std::optional<std::string> absent_file(const std::string& url) {
+  const std::string path = is_remote(url) ? "" : path_of(url);
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return std::nullopt;
+  return "there is no file " + path + ": is the disk that it is on there?";
 }
 
 Result<void> check_store_url(const std::string& url) {

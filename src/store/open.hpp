@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "holdfast/error.hpp"
@@ -36,5 +37,8 @@ using dynamodb::Making;
 [[nodiscard]] Duration expiry_step(const std::string& url);
 /// The file of a table that is in one.
 [[nodiscard]] std::string path_of(const std::string& url);
+/// Why a table counts as away whose file is not there, for who must not make another one in its place: that would be
+/// empty. Nothing: it is there, or in no file.
+[[nodiscard]] std::optional<std::string> absent_file(const std::string& url);
 
 }  // namespace holdfast::store
