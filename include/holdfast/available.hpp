@@ -20,6 +20,8 @@ struct AvailableMode {
   std::string journal = "holdfast.journal";   ///< a file on this machine's disk
   std::size_t max_provisional = 1000;         ///< tickets that are not settled; more are refused
   Duration max_age = std::chrono::hours(24);  ///< a ticket that was not begun for so long is rejected
+  /// Called on the coordinator's own thread, as `compensate` is. Where it throws, the proposal waits for another
+  /// pass.
   Merge merge = merge_equal;
   /// Makes good for a ticket that was rejected after its caller had been told that it was accepted; where it fails,
   /// the next pass tries again. None: what is rejected stays due. `is_repeat`: who was killed may have done part of

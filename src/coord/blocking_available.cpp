@@ -50,16 +50,28 @@ struct Shop {
   bool is_reconciling = false;
 };
 
+/// What the caller's own code comes to: what it throws must not end the loop.
+template <class T, class Call>
+Result<T> caught(const std::string& what, const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& thrown) {
+    return tl::unexpected(
+        runtime::shortage(thrown).value_or(Error(Code::internal, what + " threw: " + thrown.what())));
+  }
+}
+
 coord::Compensate on_the_loop(std::function<Result<void>(const Intent&, bool)> compensate) {
   if (!compensate) return {};
   return [compensate = std::move(compensate)](const Intent& rejected, bool is_repeat,
                                               const std::function<void(Result<void>)>& done) {
-    try {
-      done(compensate(rejected, is_repeat));
-    } catch (const std::exception& thrown) {
-      done(tl::unexpected(runtime::shortage(thrown).value_or(
-          Error(Code::internal, std::string("the compensation threw: ") + thrown.what()))));
-    }
+    done(caught<void>("the compensation", [&] { return compensate(rejected, is_repeat); }));
+  };
+}
+
+Judge on_the_loop(Merge merge) {
+  return [merge = std::move(merge)](const DecideWish& ours, const Decided& decided) {
+    return caught<bool>("the merge", [&] { return merge(ours, decided); });
   };
 }
 
@@ -176,7 +188,7 @@ Ended<ReconcileReport> AvailableCoordinator::reconcile() {
           Failure::Kind::busy, Error(Code::unavailable, "Another thread reconciles this journal just now.")}));
     }
     coord::ReconcileOptions options;
-    options.merge = impl_->mode().merge;
+    options.merge = on_the_loop(impl_->mode().merge);
     options.compensate = on_the_loop(impl_->mode().compensate);
     shop.available.reconcile(std::move(options), [&shop, answer = std::move(answer)](Ended<ReconcileReport> report) {
       shop.is_reconciling = false;

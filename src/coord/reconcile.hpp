@@ -30,7 +30,7 @@ using Compensate =
     std::function<void(const Intent& rejected, bool is_repeat, std::function<void(Result<void>)> done)>;
 
 struct ReconcileOptions {
-  Merge merge = merge_equal;
+  Judge merge = merge_equal;
   Compensate compensate;  ///< none: what is rejected stays due, for a pass that has one
   Duration compensation_limit = std::chrono::minutes(1);  ///< how long one compensation is waited for
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for, for each request of the pass

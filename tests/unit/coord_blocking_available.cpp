@@ -81,5 +81,29 @@ TEST_F(DiskTest, who_has_a_journal_makes_no_other_table_in_the_place_of_one_that
   }
 }
 
+// It ended the coordinator.
+TEST_F(DiskTest, a_merge_that_throws_leaves_its_proposal_to_another_pass) {
+  bool throws = true;
+  AvailableMode mode;
+  mode.merge = [&](const DecideWish&, const Decided&) {
+    if (throws) throw std::runtime_error("no such person");
+    return true;
+  };
+  const auto here = open(true, mode);
+  take_away();
+  ASSERT_TRUE(is_provisional(here->decide("k", "ours", "d")));
+  ASSERT_TRUE(is_provisional(here->add({.key = "c", .delta = 1}, "a")));
+  bring_back();
+  ASSERT_TRUE((*Coordinator::open(options(false)))->decide("k", "theirs"));
+  const auto report = here->reconcile();
+  ASSERT_TRUE(report) << report.error().error.detail;
+  EXPECT_EQ(report->confirmed, 1U) << "the other one";
+  EXPECT_EQ(report->left, 1U);
+  EXPECT_THAT(report->notes, Contains(HasSubstr("the merge threw: no such person")));
+  throws = false;
+  EXPECT_TRUE(here->reconcile()->is_all());
+  EXPECT_EQ((*here->find("d"))->state, Intent::State::confirmed);
+}
+
 }  // namespace
 }  // namespace holdfast

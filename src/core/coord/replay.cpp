@@ -73,6 +73,13 @@ Verdict confirmed(std::string note) {
   return verdict;
 }
 
+Verdict stuck(Error why) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::stuck;
+  verdict.error = std::move(why);
+  return verdict;
+}
+
 Verdict rejected(std::string why) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::rejected;
@@ -123,18 +130,16 @@ const Ended<Sent>* Replay::sent() const {
   return result_of<Send>(*operation_);
 }
 
-Verdict Replay::verdict(const Merge& merge) const {
+Verdict Replay::verdict(const Judge& judge) const {
   Verdict verdict;
-  if (!is_missing_) verdict = carried_out(merge);
+  if (!is_missing_) verdict = carried_out(judge);
   if (way_ == Way::look && (is_missing_ || verdict.may_arrive)) {
-    verdict = {};
-    verdict.kind = Verdict::Kind::stuck;
-    verdict.error = Error(Code::internal, "what stood in the store under this ticket has gone since: again");
+    return stuck(Error(Code::internal, "what stood in the store under this ticket has gone since: again"));
   }
   return verdict;
 }
 
-Verdict Replay::carried_out(const Merge& merge) const {
+Verdict Replay::carried_out(const Judge& judge) const {
   if (const auto* result = decided()) {
     if (!*result) return verdict_of(result->error());
     const auto& ours = std::get<DecideWish>(intent_.wish);
@@ -142,7 +147,9 @@ Verdict Replay::carried_out(const Merge& merge) const {
     if (is_under_ours && (*result)->value == ours.proposal) return confirmed("ours is what was decided");
     const std::string who = is_under_ours ? "under this ticket another value was proposed, and decided"
                                           : "what " + (*result)->proposer + " proposed was decided";
-    return merge(ours, **result) ? confirmed(who) : rejected(who);
+    const Result<bool> is_good = judge(ours, **result);
+    if (!is_good) return stuck(is_good.error());
+    return *is_good ? confirmed(who) : rejected(who);
   }
   if (const auto* result = added()) {
     return *result ? confirmed("the counter is " + std::to_string((*result)->value)) : verdict_of(result->error());

@@ -28,6 +28,9 @@ struct Verdict {
   bool may_arrive = false;  ///< of rejected
 };
 
+/// The caller's merge, and why it does not say: then the proposal is left as it is, for another pass.
+using Judge = std::function<Result<bool>(const DecideWish& ours, const Decided& decided)>;
+
 /// Whether what went wrong says nothing about the one thing that was asked for: the store is away, has no table, or
 /// does not let us. Then nothing else is to be had of it either. Anything else is about that one thing, or may be,
 /// and holds up nothing but what has to come after it.
@@ -49,7 +52,7 @@ class Replay final : public Procedure {
 
   [[nodiscard]] const Intent& intent() const { return intent_; }
   /// Once it has ended. Of a look: never one that `may_arrive`.
-  [[nodiscard]] Verdict verdict(const Merge& merge) const;
+  [[nodiscard]] Verdict verdict(const Judge& judge) const;
 
   // The results of what was carried out, by kind; null for the others.
   [[nodiscard]] const Ended<Decided>* decided() const;
@@ -57,7 +60,7 @@ class Replay final : public Procedure {
   [[nodiscard]] const Ended<Sent>* sent() const;
 
  private:
-  [[nodiscard]] Verdict carried_out(const Merge& merge) const;
+  [[nodiscard]] Verdict carried_out(const Judge& judge) const;
 
   const Intent intent_;
   const Way way_;
