@@ -45,6 +45,11 @@ class LeaseGuard {
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   [[nodiscard]] Instant until() const { return Instant(Duration(until_ns_.load(std::memory_order_acquire))); }
   [[nodiscard]] bool holds(Instant now) const { return now < until(); }
+  /// Of the belief; zero where it is over. Looked at once: revoke() may come in between.
+  [[nodiscard]] Duration left(Instant now) const {
+    const Instant end = until();
+    return end <= now ? Duration::zero() : end - now;
+  }
   /// A renewal was confirmed. False, and no effect, after revoke(): a belief once ended stays so. Who holds by it
   /// may have seen it end and revoked it before the confirmation got here: then the lease is to be given up.
   bool extend(Instant until);

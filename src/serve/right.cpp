@@ -104,7 +104,7 @@ Schema acquired_schema() {
 }
 
 boost::json::object guard_json(const Desk& desk, const Guard& guard) {
-  const Duration left = guard.held->guard()->until() - desk.loop.instant();
+  const Duration left = guard.held->guard()->left(desk.loop.instant());
   const WallTime believed = desk.loop.wall() + std::chrono::floor<std::chrono::milliseconds>(left);
   return {{"guard", guard.id},
           {"kind", guard.kind},

@@ -85,6 +85,15 @@ TEST(LeaseGuard, is_extended_forwards_only) {
   EXPECT_EQ(guard.epoch(), Epoch{3});
 }
 
+TEST(LeaseGuard, nothing_is_left_of_a_belief_that_is_over) {
+  LeaseGuard guard(Epoch{1}, Instant(10s));
+  EXPECT_EQ(guard.left(Instant(4s)), 6s);
+  EXPECT_EQ(guard.left(Instant(10s)), 0s);
+  EXPECT_EQ(guard.left(Instant(11s)), 0s);
+  guard.revoke();
+  EXPECT_EQ(guard.left(Instant(4s)), 0s) << "S7: its end is before any time, and its distance fits into none";
+}
+
 TEST(LeaseGuard, once_revoked_stays_so) {
   LeaseGuard guard(Epoch{1}, Instant(10s));
   guard.revoke();
