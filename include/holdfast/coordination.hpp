@@ -71,7 +71,7 @@ struct AddOptions {
     stock,  ///< what is available of a SKU
   };
   To to = To::counter;
-  /// How long the operation's id is remembered, at least.
+  /// How long the operation's id is remembered, at least: 1 s to 366 days.
   Duration remember = std::chrono::hours(24);
 };
 struct Added {
@@ -85,8 +85,8 @@ using Basket = std::map<std::string, std::int64_t>;
 struct ReserveOptions {
   std::string id;
   Basket basket;                                   ///< 1 to 99 SKUs, all or none
-  Duration ttl = std::chrono::minutes(15);         ///< not confirmed by then: the goods come back
-  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known after that, at least
+  Duration ttl = std::chrono::minutes(15);         ///< not confirmed by then: the goods come back; 100 ms to 366 days
+  Duration remember = std::chrono::hours(24 * 7);  ///< how long the id is known after that, at least: 1 s to 366 days
 };
 
 /// A reservation is an operation: its id names it, and whatever is repeated happens once.
@@ -155,9 +155,10 @@ struct SendOptions {
   /// The same message again with the same id within the window: nothing happens. Another one, or to another group:
   /// a mismatch. Empty: none.
   std::string dedup_id;
-  Duration delay{};                                  ///< not given out earlier, nor what comes after it in its group
-  Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message
-  Duration retention = std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long
+  Duration delay{};  ///< not given out earlier, nor what comes after it in its group; up to 15 days
+  Duration dedup_window = std::chrono::minutes(10);  ///< at least, whatever became of the message; 5 min to 15 days
+  Duration retention =
+      std::chrono::hours(24 * 14);  ///< a message that nobody acknowledged is kept this long; 1 s to 366 days
 
   static constexpr std::size_t body_most = 350'000;
 };

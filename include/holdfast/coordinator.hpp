@@ -31,7 +31,7 @@ struct CoordinatorOptions {
 struct RightOptions {
   LeaseOptions lease{.lease = std::chrono::seconds(10)};
   bool renews = true;  ///< false: it ends when its lease does
-  Duration wait{};     ///< how long somebody who holds it is waited for; 0: not at all
+  Duration wait{};     ///< how long somebody who holds it is waited for; 0: not at all; Duration::max(): for ever
   /// A request to stop ends the wait: Failure::Kind::busy. What was won by then is given to the caller all the same.
   std::stop_token cancel{};
 };
@@ -82,7 +82,7 @@ struct OnceRunOptions {
   /// For Abandoned::reconcile: finds out what became of the run that left no result. Its result is recorded; nothing:
   /// run it again.
   std::function<std::optional<OnceResult>(const Right&)> reconcile;
-  Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least
+  Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least: 1 s to 366 days
   std::stop_token cancel{};                     ///< of the wait, as RightOptions::cancel; not of what runs
 };
 struct OnceRun {
@@ -92,15 +92,15 @@ struct OnceRun {
 
 struct QueueOptions {
   std::size_t max = 10;                            ///< 1 to 100 messages
-  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long (100 ms or more); or extend()
+  Duration visibility = std::chrono::seconds(30);  ///< the group is ours for so long (100 ms to a day); or extend()
   Duration wait{};                                 ///< for something to come; 0: not at all
   enum class Poison {
     block,  ///< given out again and again
     park,   ///< its group is set aside, until redrive()
     move,   ///< it goes to the queue `dead_letter`, and the group goes on
   };
-  Poison poison = Poison::block;  ///< what becomes of a message that was given out more than `receives_most` times
-  std::int64_t receives_most = 5;
+  Poison poison = Poison::block;   ///< what becomes of a message that was given out more than `receives_most` times
+  std::int64_t receives_most = 5;  ///< 1 to 1,000,000
   std::string dead_letter;
   /// A request to stop ends the wait, with nothing. What was leased by then is given to the caller all the same.
   std::stop_token cancel{};

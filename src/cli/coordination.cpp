@@ -142,12 +142,6 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
       passed_on);
 }
 
-Result<void> check_within(const std::string& option, Duration value, const coord::Span& span) {
-  if (coord::is_within(value, span)) return {};
-  return fail(Code::usage, option + " is from " + runtime::write_duration(span.least) + " to " +
-                               runtime::write_duration(span.most) + ", not " + runtime::write_duration(value));
-}
-
 Result<std::unique_ptr<Coordination>> Coordination::open(const std::string& store, Duration patience,
                                                          StoreSession::Create create) {
   if (patience <= Duration::zero()) {

@@ -9,6 +9,7 @@
 #include "cli/store_session.hpp"
 #include "coord/coordinator.hpp"
 #include "coord/guarded_child.hpp"
+#include "coord/within.hpp"
 #include "core/coord/limits.hpp"
 #include "holdfast/lease.hpp"
 #include "runtime/signals.hpp"
@@ -137,9 +138,6 @@ class Coordination {
 [[nodiscard]] Result<int> coordinate(const std::string& store, Duration patience,
                                      const std::function<Result<int>(Coordination&)>& action,
                                      StoreSession::Create create = StoreSession::Create::if_embedded);
-
-/// Whether an option is what callers may ask for; otherwise it says what that is.
-[[nodiscard]] Result<void> check_within(const std::string& option, Duration value, const coord::Span& span);
 
 /// The exit codes of what is a single call; `failed` is what 1 means.
 [[nodiscard]] std::string call_exit_codes(const std::string& failed);

@@ -351,7 +351,7 @@ void add_receive(Setup setup, const SettingsPtr& settings) {
   add_text(app, "--poison", "POLICY", settings->poison,
            "a message received too often: block (give it out again and again), park its group, or move it away")
       .default_str("block; with --poison-after park");
-  add_number(app, "--poison-after", settings->poison_after, 1, 1'000'000, "how often is often enough")
+  add_number(app, "--poison-after", settings->poison_after, 1, coord::receives_most, "how often is often enough")
       .default_str("5 where it is parked or moved");
   add_text(app, "--dead-letter", "QUEUE", settings->dead_letter, "where --poison move puts it");
   add_call(app, settings->call, "receipt, group, messages");

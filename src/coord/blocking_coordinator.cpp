@@ -9,6 +9,7 @@
 #include "coord/coordinator.hpp"
 #include "coord/engine.hpp"
 #include "coord/fingerprint.hpp"
+#include "coord/within.hpp"
 #include "core/coord/counter.hpp"
 #include "core/coord/decision.hpp"
 #include "core/coord/names.hpp"
@@ -24,6 +25,7 @@ namespace holdfast {
 namespace {
 
 using coord::check_name;
+using coord::check_within;
 using coord::Engine;
 using coord::Held;
 using coord::HoldEnd;
@@ -77,6 +79,10 @@ struct Holding {
   }
 };
 using HoldingPtr = std::shared_ptr<Holding>;
+
+Result<void> check_visibility(Duration visibility) {
+  return check_within("The visibility of a group", visibility, coord::visible);
+}
 
 Ended<void> came_to(HoldEnd how, const Error& error, const std::string& key) {
   switch (how) {
@@ -133,8 +139,8 @@ bool Right::holds() const {
   return !impl_->holding_->given_back && impl_->holding_->guard->holds(runtime::boot_now());
 }
 Duration Right::left() const {
-  if (!holds()) return Duration::zero();
-  return std::max(until() - runtime::boot_now(), Duration::zero());
+  if (impl_->holding_->given_back) return Duration::zero();
+  return impl_->holding_->guard->left(runtime::boot_now());
 }
 std::stop_token Right::lost() const {
   return impl_->holding_->stop.get_token();
@@ -388,6 +394,9 @@ Ended<OnceRun> Coordinator::run_once(std::string_view key,
   if ((options.abandoned == Abandoned::reconcile) != static_cast<bool>(options.reconcile)) {
     return refuse(Error(Code::usage, "Abandoned::reconcile needs a function that finds out, and nothing else does."));
   }
+  if (auto good = check_within("The retention of a result", options.retention, coord::remembered); !good) {
+    return refuse(good.error());
+  }
   auto terms = impl_->task(options.lease, options.wait, true);
   if (!terms) return refuse(terms.error());
   OnceOptions what;
@@ -417,6 +426,9 @@ Ended<std::optional<Decided>> Coordinator::decided(std::string_view key) {
 Ended<Added> Coordinator::add(AddOptions options) {
   if (auto good = check_name("A counter's key", options.key); !good) return refuse(good.error());
   if (auto good = check_name("An operation's id", options.op_id); !good) return refuse(good.error());
+  if (auto good = check_within("What an operation is remembered for", options.remember, coord::remembered); !good) {
+    return refuse(good.error());
+  }
   return impl_->carry_out<Added, Add>(std::move(options));
 }
 Ended<std::int64_t> Coordinator::number(AddOptions::To of, std::string_view key) {
@@ -427,6 +439,10 @@ Ended<std::int64_t> Coordinator::number(AddOptions::To of, std::string_view key)
 Ended<Reservation> Coordinator::reserve(ReserveOptions options) {
   if (auto good = check_name("A reservation's id", options.id); !good) return refuse(good.error());
   if (auto good = check_basket(options.basket); !good) return refuse(good.error());
+  for (const auto& good : {check_within("The ttl of a reservation", options.ttl, coord::reserved),
+                           check_within("What it is remembered for", options.remember, coord::remembered)}) {
+    if (!good) return refuse(good.error());
+  }
   return impl_->ask<Reservation>([this, options = std::move(options)](auto& coordinator, auto answer) {
     coordinator.reserve(options, impl_->options_.skew, impl_->options_.patience, std::move(answer));
   });
@@ -456,6 +472,11 @@ Ended<Sent> Coordinator::send(SendOptions options) {
   }
   if (options.dedup_id.empty()) options.dedup_id = new_id();
   if (auto good = check_name("A message's dedup_id", options.dedup_id); !good) return refuse(good.error());
+  for (const auto& good : {check_within("The delay of a message", options.delay, coord::delayed),
+                           check_within("Its dedup_window", options.dedup_window, coord::deduplicated),
+                           check_within("Its retention", options.retention, coord::remembered)}) {
+    if (!good) return refuse(good.error());
+  }
   return impl_->carry_out<Sent, Send>(std::move(options));
 }
 
@@ -468,13 +489,18 @@ Ended<std::optional<Batch>> Coordinator::receive(std::string_view queue, QueueOp
       return refuse(Error(Code::usage, "The dead-letter queue is this queue itself."));
   }
   if (auto good = check_visibility(options.visibility); !good) return refuse(good.error());
+  const bool has_poison = options.poison != QueueOptions::Poison::block;
+  if (has_poison && (options.receives_most < 1 || options.receives_most > coord::receives_most)) {
+    return refuse(Error(Code::usage, "A message is poison after it was given out 1 to " +
+                                         std::to_string(coord::receives_most) + " times."));
+  }
   if (options.max < 1 || options.max > 100) return refuse(Error(Code::usage, "A batch has 1 to 100 messages."));
   ReceiveOptions what;
   what.queue = queue;
   what.max = options.max;
   what.visibility = options.visibility;
   what.skew = impl_->options_.skew;
-  if (options.poison != QueueOptions::Poison::block) what.receives_most = options.receives_most;
+  if (has_poison) what.receives_most = options.receives_most;
   const coord::Coordinator::Poison poison{!moves, options.dead_letter};
   return impl_->ask_and_wait<std::optional<Batch>>(
       options.cancel, [&](auto& coordinator, const IsWanted& is_wanted, auto answer) {
@@ -494,6 +520,7 @@ Ended<Settled> Coordinator::ack(const Receipt& receipt, std::int64_t count) {
   return impl_->carry_out<Settled, Settle>(receipt, Settlement{.kind = Settlement::Kind::ack, .count = count});
 }
 Ended<Settled> Coordinator::nack(const Receipt& receipt, Duration delay) {
+  if (auto good = check_within("The delay of a group", delay, coord::delayed); !good) return refuse(good.error());
   return impl_->carry_out<Settled, Settle>(receipt, Settlement{.kind = Settlement::Kind::nack, .delay = delay});
 }
 Ended<Settled> Coordinator::extend(const Receipt& receipt, Duration visibility) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/limits.hpp"
 #include "core/coord/queue_look.hpp"
 #include "core/coord/task.hpp"
 
@@ -110,8 +111,8 @@ void Coordinator::acquire(const std::string& task, TaskOptions options, TaskEven
   what->key = AwaitTask::row_key(task);
   what->options = options;
   what->events = std::move(events);
-  what->wait_until = loop_.instant() + options.wait;
-  what->deadline = what->wait_until + options.patience;
+  what->wait_until = loop_.instant() + clamped(options.wait, waited);
+  what->deadline = what->wait_until + clamped(options.patience, waited);
   look(what);
 }
 
@@ -170,12 +171,12 @@ void Coordinator::reserve(ReserveOptions options, Duration skew, Duration patien
 
 void Coordinator::reserve(const std::shared_ptr<Reserving>& what, bool is_first) {
   run(std::make_unique<Reserve>(what->options, what->deadline, loop_.random()),
-      [this, what, is_first](const Ended<Reservation>& reserved) {
-        if (reserved || reserved.error().kind != Failure::Kind::refused || !is_first) return what->handler(reserved);
+      [this, what, is_first](const Ended<Reservation>& got) {
+        if (got || got.error().kind != Failure::Kind::refused || !is_first) return what->handler(got);
         auto returning =
             std::make_unique<ReturnExpired>(what->skew, returned_at_once, what->deadline, loop_.random());
-        run(std::move(returning), [this, what, reserved](const Ended<std::size_t>& returned) {
-          if (!returned || *returned == 0) return what->handler(reserved);
+        run(std::move(returning), [this, what, got](const Ended<std::size_t>& returned) {
+          if (!returned || *returned == 0) return what->handler(got);
           reserve(what, false);
         });
       });
@@ -204,8 +205,8 @@ struct Coordinator::Receiving {
 
 void Coordinator::receive(ReceiveOptions options, Poison poison, Duration wait, Duration patience,
                           BatchHandler handler, IsWanted is_wanted) {
-  options.wait_until = loop_.instant() + wait;
-  const Instant deadline = options.wait_until + patience;
+  options.wait_until = loop_.instant() + clamped(wait, waited);
+  const Instant deadline = options.wait_until + clamped(patience, waited);
   receive(std::make_shared<Receiving>(
       Receiving{std::move(options), std::move(poison), deadline, std::move(handler), std::move(is_wanted)}));
 }
@@ -344,8 +345,8 @@ void Coordinator::once(OnceOptions options, TaskOptions task, OnceEvents events)
   const auto what = std::make_shared<Once>();
   what->options = std::move(options);
   what->options.skew = task.terms.skew;
-  what->options.wait_until = loop_.instant() + task.wait;
-  what->options.deadline = what->options.wait_until + task.patience;
+  what->options.wait_until = loop_.instant() + clamped(task.wait, waited);
+  what->options.deadline = what->options.wait_until + clamped(task.patience, waited);
   what->task = task;
   what->events = std::move(events);
   look(what);

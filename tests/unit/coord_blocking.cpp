@@ -355,7 +355,7 @@ TEST_F(DataTest, stock_is_reserved_all_or_none_and_comes_back) {
   EXPECT_EQ(kind_of(coordinator->cancel("r1")), Kind::refused);
   EXPECT_EQ(coordinator->reservation("r1")->basket.at("hat"), 1);
 
-  ASSERT_TRUE(coordinator->reserve({.id = "r3", .basket = {{"shirt", 2}}, .ttl = 1ms}));
+  ASSERT_TRUE(coordinator->reserve({.id = "r3", .basket = {{"shirt", 2}}, .ttl = 100ms}));
   const auto taken = [&] { return coordinator->reserve({.id = "r4", .basket = {{"shirt", 2}}}); };
   auto reserved = taken();
   for (const auto until = std::chrono::steady_clock::now() + generous;

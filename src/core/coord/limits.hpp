@@ -26,11 +26,20 @@ inline constexpr Span deduplicated{std::chrono::minutes(5), std::chrono::days(15
 /// Of a group that is leased: in less nothing can be done, and it would count as a receive.
 inline constexpr Span visible{std::chrono::milliseconds(100), std::chrono::days(1)};
 
+/// How often a message is given out before it is poison: up to so often, once at least.
+inline constexpr std::int64_t receives_most = 1'000'000;
+/// What somebody would wait for: beyond this it is for ever, and would overflow as a time.
+inline constexpr Span waited{Duration::zero(), std::chrono::days(36'600)};
+
 [[nodiscard]] constexpr std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 [[nodiscard]] constexpr bool is_within(Duration value, const Span& span) {
   return value >= span.least && value <= span.most;
+}
+
+[[nodiscard]] constexpr Duration clamped(Duration value, const Span& span) {
+  return value < span.least ? span.least : value > span.most ? span.most : value;
 }
 
 }  // namespace holdfast::coord

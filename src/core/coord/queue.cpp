@@ -95,11 +95,6 @@ Update longer_group(const Row* row, const Group& group, std::int64_t seq, WallTi
 
 }  // namespace
 
-Result<void> check_visibility(Duration visibility) {
-  if (visibility >= milliseconds(100)) return {};
-  return fail(Code::usage, "a visibility is 100ms or more");
-}
-
 // ---- Rows ----
 
 Result<void> check_names(std::string_view queue, std::string_view group) {

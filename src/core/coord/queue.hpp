@@ -65,8 +65,6 @@ struct ReceiveOptions {
 };
 /// Of a move to another queue: the names, and that it is another.
 [[nodiscard]] Result<void> check_redrive(std::string_view queue, std::string_view group, std::string_view to);
-/// From 100 ms, as of a lease: in less nothing can be done, and it would count as a receive.
-[[nodiscard]] Result<void> check_visibility(Duration visibility);
 /// How long a consumer may believe that the group is its own: from before its request was sent, until a tenth of the
 /// time before the lease ends, since its clock may run slowly (S4).
 [[nodiscard]] Instant believed_until(Instant sent, Duration visibility);
