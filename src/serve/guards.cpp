@@ -82,6 +82,7 @@ void Guards::hold(const GuardPtr& guard, std::shared_ptr<coord::Held> held, Dura
 void Guards::set_deadline(const GuardPtr& guard, Duration hold_for) {
   if (guard->timer != 0) loop_.cancel(guard->timer);
   guard->deadline = loop_.wall() + std::chrono::floor<std::chrono::milliseconds>(hold_for);
+  guard->own_end = loop_.instant() + hold_for;
   guard->timer = loop_.call_after(hold_for, [this, guard] {
     guard->timer = 0;
     let_go(guard, GuardEnd::let_go);
@@ -114,6 +115,10 @@ void Guards::leave(const GuardPtr& guard, GuardEnd why) {
 }
 
 void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
+  if (guard->runs_out()) {
+    loop_.cancel(std::exchange(guard->timer, 0));
+    return give_back(guard);
+  }
   if (!guard->is_held()) return;
   // Who asks again is not told of one that he was never told of.
   if (why == GuardEnd::undelivered) rename(guard);
@@ -121,12 +126,11 @@ void Guards::let_go(const GuardPtr& guard, GuardEnd why) {
   give_back(guard);
 }
 
-void Guards::let_run_out(const GuardPtr& guard, std::string reason) {
+void Guards::let_run_out(const GuardPtr& guard, GuardEnd why, std::string reason) {
   if (!guard->is_held()) return;
-  const Instant own = loop_.instant() + (guard->deadline - loop_.wall());
-  const Instant until = std::min(guard->held->guard()->until(), own);
+  const Instant until = std::min(guard->held->guard()->until(), guard->own_end);
   guard->reason = std::move(reason);
-  leave(guard, GuardEnd::let_go);
+  leave(guard, why);
   guard->timer = loop_.call_at(until, [this, guard] {
     guard->timer = 0;
     give_back(guard);
@@ -222,22 +226,13 @@ std::size_t Guards::held() const {
 }
 
 void Guards::let_all_go(GuardEnd why) {
-  std::vector<GuardPtr> all;
-  for (const auto& [id, guard] : guards_) all.push_back(guard);
-  for (const GuardPtr& guard : all) {
-    // One that runs out need not: nobody goes by it any more.
-    if (guard->end == GuardEnd::let_go && guard->timer != 0) {
-      loop_.cancel(std::exchange(guard->timer, 0));
-      give_back(guard);
-    }
-    let_go(guard, why);
-  }
+  for (const GuardPtr& guard : all()) let_go(guard, why);
 }
 
-std::vector<GuardPtr> Guards::all_held() const {
+std::vector<GuardPtr> Guards::all() const {
   std::vector<GuardPtr> all;
   for (const auto& [id, guard] : guards_) {
-    if (guard->is_held()) all.push_back(guard);
+    if (guard->is_held() || guard->runs_out()) all.push_back(guard);
   }
   return all;
 }

@@ -34,6 +34,7 @@ struct Guard {
   std::string kind;                   ///< "task" or "once"
   std::string name;                   ///< of the task; the key of what is run once
   WallTime deadline{};                ///< the caller's own
+  Instant own_end{};                  ///< the same, on the clock that nobody sets
   std::shared_ptr<coord::Held> held;  // null: not yet, or no longer
   coord::Coordinator::Turn turn;      // of a "once"
   std::int64_t epoch = 0;
@@ -50,6 +51,7 @@ struct Guard {
   std::map<std::uint64_t, std::function<void()>> waiting;  // to be called, once, when something above changes
 
   [[nodiscard]] bool is_held() const { return held != nullptr && !end; }
+  [[nodiscard]] bool runs_out() const { return end && timer != 0; }
   [[nodiscard]] bool is_settled() const { return came_to || failure; }
 };
 using GuardPtr = std::shared_ptr<Guard>;
@@ -59,7 +61,7 @@ using GuardPtr = std::shared_ptr<Guard>;
 /// thread.
 class Guards {
  public:
-  /// `owner`: as whom the coordinator holds leases.
+  /// `most`: asked for, held, or on their way back.
   Guards(Loop& loop, std::size_t most) : loop_(loop), most_(most) {}
   ~Guards();
   Guards(const Guards&) = delete;
@@ -82,11 +84,12 @@ class Guards {
   /// Another deadline, counted from now. False: it is over.
   [[nodiscard]] bool extend(const GuardPtr& guard, Duration hold_for);
   /// Effects are over: gives the lease back. A "once" whose caller had it and did not say that it is over is left as
-  /// abandoned.
+  /// abandoned, as is one that was abandoned before and that nobody was told of. What runs out is given back too:
+  /// nobody goes by it any more.
   void let_go(const GuardPtr& guard, GuardEnd why);
   /// Effects are over, for `reason`, as far as we know; but its caller may go by what it was told last. So the lease
   /// is given back only when that has passed (S1), and kept no longer.
-  void let_run_out(const GuardPtr& guard, std::string reason);
+  void let_run_out(const GuardPtr& guard, GuardEnd why, std::string reason);
   /// The same, for one whose lease is given back by another's hand (with a result).
   void leave(const GuardPtr& guard, GuardEnd why);
 
@@ -101,7 +104,8 @@ class Guards {
   static void end_wait(const GuardPtr& guard, WaitId id);
 
   [[nodiscard]] std::size_t held() const;
-  [[nodiscard]] std::vector<GuardPtr> all_held() const;
+  /// Held, or running out.
+  [[nodiscard]] std::vector<GuardPtr> all() const;
   /// Calls back, once, when none is held or on its way back any more.
   void when_empty(std::function<void()> called);
   void let_all_go(GuardEnd why);

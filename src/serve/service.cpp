@@ -214,9 +214,8 @@ void Service::invocation_begun(const std::string& id, WallTime deadline) {
 
 void Service::Impl::look_for_stops() {
   if (!invocations || std::exchange(stops_seen, invocations->stops()) == stops_seen) return;
-  for (const GuardPtr& guard : guards.all_held()) {
-    guard->reason = "this machine stood still";
-    guards.let_go(guard, GuardEnd::lost);
+  for (const GuardPtr& guard : guards.all()) {
+    guards.let_run_out(guard, GuardEnd::lost, "this machine stood still");
   }
 }
 
@@ -226,13 +225,13 @@ void Service::Impl::end_invocations(const std::string& that_begins) {
   desk.waiting.stop(invocation_over(), [&](const Call& call) {
     return !is_in_doubt(call.invocation()) && !invocations->is_current(call.invocation());
   });
-  for (const GuardPtr& guard : guards.all_held()) {
+  for (const GuardPtr& guard : guards.all()) {
     if (invocations->is_current(guard->invocation)) continue;
     const std::string reason = "invocation was over";
     if (is_in_doubt(guard->invocation)) {
-      guards.let_run_out(guard, reason);
+      guards.let_run_out(guard, GuardEnd::let_go, reason);
     } else {
-      guard->reason = reason;
+      if (!guard->end) guard->reason = reason;
       guards.let_go(guard, GuardEnd::let_go);
     }
   }

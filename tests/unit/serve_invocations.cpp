@@ -151,13 +151,15 @@ TEST_F(InvocationsTest, draining_waits_for_nobody_who_only_runs_out) {
   hold("", "t", "1h");
   hold("1", "u", "1h");
   begin("2");
+  hold("2", "w", "1h");
+  loop_.shift_wall(1s);
   hold("2", "v", "1h");
   std::optional<Instant> drained_at;
   const Instant begun = loop_.instant();
   extension_.service.drain(0s, [&] { drained_at = loop_.instant(); });
   ASSERT_TRUE(until([&] { return drained_at.has_value(); }));
   EXPECT_LT(*drained_at - begun, 1s);
-  for (const char* task : {"t", "u", "v"}) EXPECT_TRUE(is_free(task)) << task;
+  for (const char* task : {"t", "u", "v", "w"}) EXPECT_TRUE(is_free(task)) << task;
 }
 
 TEST_F(InvocationsTest, f31_messages_that_were_left_behind_are_given_out_again_and_those_of_others_are_not) {
@@ -220,6 +222,44 @@ TEST_F(InvocationsTest, s7_a_freeze_that_only_the_wall_clock_shows_ends_every_be
   loop_.settle();
   EXPECT_EQ(asked.status(), 410);
   EXPECT_EQ(asked.text("code"), "lost");
+}
+
+/// A short freeze, or a clock that is put right: that alone tells no caller anything.
+TEST_F(InvocationsTest, s1_what_was_told_before_a_jump_of_the_wall_clock_is_kept_as_long_as_it_was_told) {
+  begin("1");
+  const std::string guard = hold("1", "t");
+  loop_.advance(1min);
+  const auto told = std::chrono::milliseconds(show(guard).json().at("believed_until_ms").as_int64());
+  const Instant told_until = loop_.instant() + (told - loop_.wall().time_since_epoch());
+  loop_.shift_wall(600ms);
+  EXPECT_EQ(show(guard).text("code"), "lost");
+  while (loop_.instant() < told_until) {
+    EXPECT_FALSE(is_free("t"));
+    loop_.advance(500ms);
+  }
+  loop_.advance(1s);
+  EXPECT_TRUE(is_free("t")) << "and no longer";
+}
+
+TEST_F(InvocationsTest, what_was_held_before_a_freeze_is_given_back_at_once_when_the_next_invocation_begins) {
+  begin("1");
+  const std::string guard = hold("1", "t");
+  loop_.shift_wall(1s);
+  EXPECT_EQ(show(guard).text("code"), "lost");
+  EXPECT_FALSE(is_free("t"));
+  begin("2");
+  EXPECT_TRUE(is_free("t"));
+  EXPECT_EQ(show(guard).text("code"), "lost");
+}
+
+TEST_F(InvocationsTest, f22_what_was_begun_before_a_jump_of_the_wall_clock_is_left_as_abandoned) {
+  begin("1");
+  ASSERT_EQ(post("1", "/v1/once/charge", R"({"ttl":"10s"})").status(), 201);
+  loop_.advance(1s);
+  loop_.shift_wall(1s);
+  EXPECT_EQ(post("1", "/v1/once/charge", R"({"abandoned":"hold"})").text("code"), "busy") << "he may be at it";
+  loop_.advance(10s);
+  EXPECT_EQ(post("1", "/v1/once/charge", R"({"abandoned":"hold"})").text("code"), "held");
 }
 
 TEST_F(InvocationsTest, s7_a_claim_that_was_frozen_on_its_way_is_given_back) {
