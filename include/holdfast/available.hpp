@@ -19,7 +19,7 @@ namespace holdfast {
 struct AvailableMode {
   std::string journal = "holdfast.journal";   ///< a file on this machine's disk
   std::size_t max_provisional = 1000;         ///< tickets that are not settled; more are refused
-  Duration max_age = std::chrono::hours(24);  ///< a ticket that was not begun for so long is rejected
+  Duration max_age = std::chrono::hours(24);  ///< a ticket that was not begun for so long is rejected; to 365 days
   /// Called on the coordinator's own thread, as `compensate` is. Where it throws, the proposal waits for another
   /// pass.
   Merge merge = merge_equal;
@@ -56,7 +56,8 @@ class AvailableCoordinator {
   /// Goods out of a quota, without the store: never more than was set aside.
   [[nodiscard]] Ended<Provisional> sell(Basket basket, std::string_view ticket = {});
 
-  /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end.
+  /// Sets goods aside in the store for `ttl` (1 s to 366 days), to be sold from the journal until `max_age` before
+  /// its end.
   [[nodiscard]] Ended<Quota> set_aside(std::string_view id, Basket basket, Duration ttl);
   /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
   /// ended.

@@ -12,6 +12,7 @@
 #include "cli/output.hpp"
 #include "coord/available.hpp"
 #include "coord/reconcile.hpp"
+#include "core/coord/limits.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
@@ -215,6 +216,9 @@ AvailableOptions mode_of(const JournalSettings& settings) {
 }
 
 Result<int> set_aside(const JournalSettings& settings) {
+  if (const auto fine = check_within("--ttl", settings.ttl, coord::set_aside); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings.journal, settings.store, true);
@@ -246,6 +250,9 @@ Result<int> give_back(const JournalSettings& settings) {
 
 /// The journal alone: no store is asked.
 Result<int> sell(const JournalSettings& settings) {
+  if (const auto fine = check_within("--max-age", settings.max_age, coord::waiting); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings.journal, settings.store, false);

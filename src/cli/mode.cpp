@@ -6,6 +6,7 @@
 #include "cli/journal_file.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "core/coord/limits.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
@@ -80,8 +81,8 @@ Result<int> tell_provisional(bool json, const Provisional& provisional) {
 }
 
 Result<Accepting> Accepting::begin(const CallSettings& call, const ModeSettings& mode) {
-  if (mode.max_age <= Duration::zero()) {
-    return fail(Code::usage, "--max-age: whatever is accepted would be too old at once");
+  if (const auto fine = check_within("--max-age", mode.max_age, coord::waiting); !fine) {
+    return tl::unexpected<Error>(fine.error());
   }
   Accepting accepting;
   accepting.json_ = call.json;

@@ -6,12 +6,14 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/coordination.hpp"
 #include "cli/journal_file.hpp"
 #include "cli/lambda_call.hpp"
 #include "cli/mode.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/store_session.hpp"
+#include "core/coord/limits.hpp"
 #include "runtime/asio_loop.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/http_client.hpp"
@@ -106,6 +108,9 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
   }
   if (settings.store_patience <= Duration::zero()) {
     return fail(Code::usage, "--store-patience: in no time no store can be asked");
+  }
+  if (const auto fine = check_within("--max-age", settings.max_age, coord::waiting); !fine) {
+    return tl::unexpected<Error>(fine.error());
   }
   if (settings.max_body == 0) return fail(Code::usage, "--max-body: nearly every request has one");
   const auto address = runtime::parse_listen_address(settings.listen);

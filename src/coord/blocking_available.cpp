@@ -6,7 +6,7 @@
 #include "coord/available.hpp"
 #include "coord/blocking.hpp"
 #include "coord/engine.hpp"
-#include "core/coord/journal.hpp"
+#include "core/coord/limits.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/stock.hpp"
 #include "holdfast/available.hpp"
@@ -108,9 +108,9 @@ AvailableCoordinator::~AvailableCoordinator() = default;
 Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(CoordinatorOptions options,
                                                                          AvailableMode mode) {
   if (auto good = coord::complete(options); !good) return tl::unexpected(good.error());
-  if (mode.max_provisional < 1 || mode.max_age <= Duration::zero() || mode.max_age > intent_remembered) {
+  if (mode.max_provisional < 1 || !coord::is_within(mode.max_age, coord::waiting)) {
     return fail(Code::usage,
-                "At least one ticket must be allowed, and their age must be above zero, and a year at most.");
+                "At least one ticket must be allowed, and their age must be from a millisecond to a year.");
   }
   Shop* shop = nullptr;
   // A journal is one of a table that was there: another one in its place would be empty.
@@ -166,6 +166,9 @@ Ended<Provisional> AvailableCoordinator::sell(Basket basket, std::string_view ti
 Ended<Quota> AvailableCoordinator::set_aside(std::string_view id, Basket basket, Duration ttl) {
   if (auto good = coord::check_name("A quota's id", id); !good) return refuse(good.error());
   if (auto good = check_basket(basket); !good) return refuse(good.error());
+  if (!coord::is_within(ttl, coord::set_aside)) {
+    return refuse(Error(Code::usage, "Goods are set aside for a second at least, and for 366 days at most."));
+  }
   if (ttl <= impl_->mode().max_age) {
     return refuse(
         Error(Code::usage, "Goods are set aside for longer than the tickets' max_age, or nothing could be sold."));

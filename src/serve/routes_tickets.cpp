@@ -1,6 +1,7 @@
 // What was accepted provisionally, and goods that were set aside to be sold so.
 #include <boost/json/array.hpp>
 
+#include "core/coord/limits.hpp"
 #include "serve/json_value.hpp"
 #include "serve/tickets.hpp"
 
@@ -9,7 +10,6 @@ namespace holdfast::serve {
 namespace {
 
 using Type = Field::Type;
-constexpr std::int64_t day_ms = 24 * 3'600'000;
 
 // ---- Tickets ----
 
@@ -240,8 +240,8 @@ void add_goods_routes(std::vector<Route>& routes) {
                        .type = Type::duration,
                        .about = "they go back by themselves after so long",
                        .otherwise = "168h",
-                       .least = 1000,
-                       .most = 366 * day_ms}}},
+                       .least = coord::in_ms(coord::set_aside.least),
+                       .most = coord::in_ms(coord::set_aside.most)}}},
                     {},
                     {{200, "they are set aside", quota_schema()}},
                     {{409, "refused", "there is too little of one of them"},

@@ -248,6 +248,15 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"decide", "k", "v", "--show"}), 64, "--show only looks");
   expect_one_line(program.run({"decide", "k", "--show", "--mode", "available", "--ticket", "t"}), 64, "--show");
   expect_one_line(program.run({"decide", "k", "v", "--mode", "available", "--max-age", "0s"}), 64, "--max-age");
+  for (const std::string age : {"0s", "366d"}) {
+    expect_one_line(program.run({"counter", "add", "k", "1", "--mode", "available", "--max-age", age}), 64,
+                    "--max-age is from 1ms to 365d, not " + age);
+    expect_one_line(program.run({"journal", "sell", "s=1", "--max-age", age}), 64, "--max-age is from 1ms to 365d");
+    expect_one_line(program.run({"serve", "--max-age", age}), 2, "--max-age is from 1ms to 365d");
+  }
+  for (const char* ttl : {"0s", "367d"}) {
+    expect_one_line(program.run({"journal", "set-aside", "q", "s=1", "--ttl", ttl}), 64, "--ttl is from 1s to 366d");
+  }
   expect_one_line(program.run({"counter", "add", "k", "1", "--remember", "0s"}), 64, "--remember is from 1s");
   expect_one_line(program.run({"counter", "add", "k", "+-1"}), 64, "DELTA");
   expect_one_line(program.run({"stock", "reserve", "r", "s=1", "--ttl", "0s"}), 64, "--ttl is from 100ms to 366d");

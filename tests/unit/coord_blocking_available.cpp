@@ -81,6 +81,21 @@ TEST_F(DiskTest, who_has_a_journal_makes_no_other_table_in_the_place_of_one_that
   }
 }
 
+TEST_F(DiskTest, what_may_be_asked_for_has_its_bounds) {
+  for (const Duration age : {Duration::zero(), Duration(24h * 366), Duration::max()}) {
+    AvailableMode mode{.journal = folder_.file("shop.journal"), .max_age = age};
+    const auto refused = AvailableCoordinator::open(options(true), mode);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::usage);
+  }
+  AvailableMode short_lived;
+  short_lived.max_age = 1ms;
+  const auto here = open(true, short_lived);
+  for (const Duration ttl : {Duration(2ms), Duration(24h * 367), Duration::max()}) {
+    EXPECT_EQ(here->set_aside("till", {{"shirt", 1}}, ttl).error().kind, Kind::rejected);
+  }
+}
+
 // It ended the coordinator.
 TEST_F(DiskTest, a_merge_that_throws_leaves_its_proposal_to_another_pass) {
   bool throws = true;

@@ -4,11 +4,14 @@
 
 #include "core/coord/counter.hpp"
 #include "core/coord/decision.hpp"
+#include "core/coord/limits.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/queue.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
+
+static_assert(coord::waiting.most <= intent_remembered, "or what is too old could not be precluded any more");
 
 namespace {
 

@@ -19,6 +19,11 @@ struct Span {
 inline constexpr Span remembered{std::chrono::seconds(1), std::chrono::days(366)};
 /// Of a reservation that nobody has confirmed.
 inline constexpr Span reserved{std::chrono::milliseconds(100), std::chrono::days(366)};
+/// Of goods that are sold without the store: until they go back.
+inline constexpr Span set_aside{std::chrono::seconds(1), std::chrono::days(366)};
+/// Of a provisional ticket that nobody has begun to settle (max_age). In no time it would be rejected at once; what
+/// was begun is remembered by the store for a year.
+inline constexpr Span waiting{std::chrono::milliseconds(1), std::chrono::days(365)};
 /// Of a message: not much longer than it would be kept.
 inline constexpr Span delayed{Duration::zero(), std::chrono::days(15)};
 /// Of the id of a message. Less would forget between two tries of a sender that was restarted.
