@@ -183,6 +183,19 @@ std::optional<int> Coordination::run_until(const std::function<bool()>& is_done)
   return is_done() ? std::nullopt : signal_;
 }
 
+void Coordination::see_out(Duration patience, const std::function<bool()>& is_told) {
+  const auto first = std::exchange(signal_, std::nullopt);
+  coordinator_->recheck();
+  bool is_over = false;
+  const TimerId timer = session_->loop().call_after(patience, [&] {
+    is_over = true;
+    wake();
+  });
+  (void)run_until([&] { return is_told() || is_over; });
+  session_->loop().cancel(timer);
+  signal_ = first;
+}
+
 void Coordination::lost() {
   if (child_) child_->lost();
 }

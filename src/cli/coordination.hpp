@@ -86,6 +86,9 @@ class Coordination {
   [[nodiscard]] StoreSession& session() { return *session_; }
   /// Runs the loop until that is true, or until a signal comes while no command runs: its number.
   [[nodiscard]] std::optional<int> run_until(const std::function<bool()>& is_done);
+  /// After a signal. What was asked for is not wanted any more, as its is_wanted says by now, and may be on its way:
+  /// runs the loop until what came of it is told, for `patience` at most; a further signal ends that.
+  void see_out(Duration patience, const std::function<bool()>& is_told);
   /// The last signal that asked the command which ran to end; 0: none did.
   [[nodiscard]] int told_to_end() const { return told_to_end_; }
   /// Wakes run_until().

@@ -58,11 +58,11 @@ class Running {
   OnceEnd run();
 
  private:
-  /// What the coordinator says. It may say more when nobody waits for it any more: then a lease that comes is given
-  /// back where it is dropped.
+  /// What the coordinator says. It may say more when nobody waits for it any more.
   struct Told {
     std::optional<Ended<coord::Coordinator::Turn>> turn;
     std::optional<Ended<std::optional<OnceResult>>> finished;
+    bool is_wanted = true;  // a turn
     bool is_over = false;
   };
 
@@ -72,6 +72,8 @@ class Running {
   };
 
   void begin();
+  void withdraw(bool was_interrupted);
+  static void give_back_unbegun(const coord::Coordinator::Turn& turn);
   OnceEnd run_command();
   OnceEnd reconcile();
   /// Or why there is nothing to go by; the right is given back then.
@@ -105,7 +107,9 @@ std::optional<OnceEnd> Running::wait_for(const std::function<bool()>& is_there) 
 
 void Running::begin() {
   coord::Coordinator::OnceEvents events;
+  events.is_wanted = [told = told_] { return told->is_wanted; };
   events.turn = [this, told = told_](auto got) {
+    if (got && got->held && !told->is_wanted) give_back_unbegun(*got);
     if (told->is_over) return;
     told->turn = std::move(got);
     here_.wake();
@@ -121,9 +125,29 @@ void Running::begin() {
   here_.coordinator().once(job_.what, job_.options, std::move(events));
 }
 
+/// Nobody waits for a turn any more. Where its claim is on its way, the key is not to be left as if somebody had
+/// begun.
+void Running::withdraw(bool was_interrupted) {
+  told_->is_wanted = false;
+  // Otherwise the loop goes on, and so what comes is seen to.
+  if (!was_interrupted) return here_.coordinator().recheck();
+  here_.see_out(job_.options.patience, [&] {
+    const auto& turn = told_->turn;
+    return turn && (!*turn || !(*turn)->held || told_->finished);
+  });
+}
+
+/// What became of the run before is as open as it was.
+void Running::give_back_unbegun(const coord::Coordinator::Turn& turn) {
+  turn.was_abandoned ? turn.held->leave() : turn.held->release({});
+}
+
 OnceEnd Running::run() {
   begin();
-  if (auto waited = wait_for([&] { return told_->turn.has_value(); })) return *std::move(waited);
+  if (auto waited = wait_for([&] { return told_->turn.has_value(); })) {
+    withdraw(waited->how == How::interrupted);
+    return *std::move(waited);
+  }
   const auto& turn = *told_->turn;
   if (!turn) return end(turn.error());
   if (turn->done) {

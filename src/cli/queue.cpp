@@ -161,6 +161,40 @@ Result<int> tell_batch(const QueueSettings& settings, const Batch& batch, Durati
   return answer(out);
 }
 
+/// Or the exit code to end with. What comes when a signal has come is given back, as received by nobody.
+tl::expected<std::optional<Batch>, int> await_batch(Coordination& here, const QueueSettings& settings,
+                                                    const ReceiveOptions& options,
+                                                    const coord::Coordinator::Poison& poison) {
+  const Duration patience = settings.call.store_patience;
+  bool is_wanted = true;
+  std::optional<Ended<std::optional<Batch>>> got;
+  bool is_given_back = false;
+  const auto give_back = [&](const Receipt& receipt) {
+    const Settlement undelivered{.kind = Settlement::Kind::nack, .is_undelivered = true};
+    here.coordinator().run(
+        std::make_unique<Settle>(receipt, undelivered, here.session().instant() + patience, here.random()),
+        [&](const Ended<Settled>&) {
+          is_given_back = true;
+          here.wake();
+        });
+  };
+  here.coordinator().receive(
+      options, poison, settings.wait, patience,
+      [&](const Ended<std::optional<Batch>>& batch) {
+        if (!is_wanted && batch && *batch) give_back((*batch)->receipt);
+        got = batch;
+        here.wake();
+      },
+      [&] { return is_wanted; });
+  if (const auto signal = here.run_until([&] { return got.has_value(); })) {
+    is_wanted = false;
+    here.see_out(patience, [&] { return got && (!*got || !**got || is_given_back); });
+    return tl::unexpected(128 + *signal);
+  }
+  if (!*got) return tl::unexpected(complain_of(got->error()));
+  return **std::move(got);
+}
+
 Result<int> receive(const QueueSettings& settings) {
   if (const auto fine = check_names(settings.queue, "g"); !fine) return tl::unexpected<Error>(fine.error());
   if (const auto fine = check_within("--visibility", settings.visibility, coord::visible); !fine) {
@@ -175,9 +209,7 @@ Result<int> receive(const QueueSettings& settings) {
   options.skew = settings.skew;
   options.receives_most = poison_after(settings);
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
-    const auto batch = here.await<std::optional<Batch>>([&](auto handler) {
-      here.coordinator().receive(options, *poison, settings.wait, settings.call.store_patience, std::move(handler));
-    });
+    const auto batch = await_batch(here, settings, options, *poison);
     if (!batch) return batch.error();
     if (*batch) return tell_batch(settings, **batch, (*batch)->until - here.session().instant());
     complain("nothing is due in " + settings.queue);

@@ -29,8 +29,11 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
              coord::OnLost on_lost) {
   std::optional<Ended<std::shared_ptr<coord::Held>>> acquired;
   std::optional<coord::HoldEnd> ended;
+  bool is_wanted = true;
   coord::TaskEvents events;
+  events.is_wanted = [&] { return is_wanted; };
   events.acquired = [&](Ended<std::shared_ptr<coord::Held>> got) {
+    if (got && !is_wanted) (*got)->release({});
     acquired = std::move(got);
     here.wake();
   };
@@ -40,7 +43,11 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
     here.wake();
   };
   here.coordinator().acquire(settings.task, options, std::move(events));
-  if (const auto signal = here.run_until([&] { return acquired.has_value(); })) return 128 + *signal;
+  if (const auto signal = here.run_until([&] { return acquired.has_value(); })) {
+    is_wanted = false;
+    here.see_out(options.patience, [&] { return acquired && (!*acquired || ended); });
+    return 128 + *signal;
+  }
   if (!*acquired) {
     const Failure& why = acquired->error();
     const int code = complain_of(why);

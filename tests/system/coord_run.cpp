@@ -307,6 +307,45 @@ TEST_F(CoordRun, s10_giving_back_waits_for_the_store_no_longer_than_its_patience
   }
 }
 
+TEST_F(CoordRun, f27_what_was_on_its_way_when_a_signal_came_is_nobodys_afterwards) {
+  ASSERT_EQ(program.run({"queue", "send", "q", "g", "hello"}).code, 0);
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", "t", "--", "touch", "ran"},
+      {"once", "k", "--abandoned", "hold", "--", "touch", "ran"},
+      {"queue", "receive", "q", "--visibility", "1h"},
+  };
+  for (const auto& words : commands) {
+    SCOPED_TRACE(words.front());
+    std::optional<runtime::Child> blocker = block();
+    auto asks = program.start(words);
+    ASSERT_TRUE(asks);
+    EXPECT_FALSE(asks->wait(700ms)) << "it has looked, and its claim waits";
+    asks->kill(SIGTERM);
+    EXPECT_FALSE(asks->wait(300ms)) << "it sees to what may come";
+    blocker.reset();
+    EXPECT_EQ(asks->wait(30s), (runtime::Exit{128 + SIGTERM, 0}));
+    std::filesystem::remove(program.file("blocked"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(program.file("ran")));
+  EXPECT_EQ(program.run({"run", "t", "--no-wait", "--", "true"}).code, 0);
+  EXPECT_EQ(program.run({"once", "k", "--abandoned", "hold", "--", "echo", "first"}).out, "first\n");
+  EXPECT_THAT(program.run({"queue", "receive", "q", "--json"}).out, HasSubstr(R"("receives":1)"));
+}
+
+TEST_F(CoordRun, f27_a_second_signal_ends_at_once) {
+  ASSERT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
+  const auto blocker = block();
+  for (const std::string command : {"run", "once"}) {
+    auto asks = program.start({command, "t", "--store-patience", "10m", "--ttl", "1h", "--", "true"});
+    ASSERT_TRUE(asks);
+    EXPECT_FALSE(asks->wait(700ms));
+    asks->kill(SIGTERM);
+    EXPECT_FALSE(asks->wait(300ms));
+    asks->kill(SIGINT);
+    EXPECT_EQ(asks->wait(30s), (runtime::Exit{128 + SIGTERM, 0}));
+  }
+}
+
 // ---- once ----
 
 TEST_F(CoordRun, once_runs_once_and_then_tells_what_it_told) {
