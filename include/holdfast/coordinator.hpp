@@ -99,7 +99,7 @@ struct QueueOptions {
     park,   ///< its group is set aside, until redrive()
     move,   ///< it goes to the queue `dead_letter`, and the group goes on
   };
-  Poison poison = Poison::block;   ///< what becomes of a message that was given out more than `receives_most` times
+  Poison poison = Poison::block;   ///< what becomes of a message that was given out `receives_most` times in vain
   std::int64_t receives_most = 5;  ///< 1 to 1,000,000
   std::string dead_letter;
   /// A request to stop ends the wait, with nothing. What was leased by then is given to the caller all the same.

@@ -5,6 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#include "holdfast/assert.hpp"
+
 namespace holdfast::serve {
 
 namespace json = boost::json;
@@ -19,8 +21,6 @@ Value value_from(const json::value& from) {
       return from.get_bool();
     case json::kind::int64:
       return Value(std::int64_t{from.get_int64()});
-    case json::kind::uint64:
-      return static_cast<double>(from.get_uint64());
     case json::kind::double_:
       return from.get_double();
     case json::kind::string:
@@ -32,6 +32,8 @@ Value value_from(const json::value& from) {
     }
     case json::kind::object:
       break;
+    case json::kind::uint64:
+      HOLDFAST_ASSERT(false, "parse_document() refuses numbers beyond 64 bits with a sign");
   }
   Value::Map map;
   for (const auto& member : from.get_object()) {
