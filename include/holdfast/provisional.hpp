@@ -41,7 +41,9 @@ struct DrawWish {
 };
 struct SendWish {
   std::string queue, group, body;
-  std::chrono::milliseconds delay{};  ///< from its acceptance
+  std::chrono::milliseconds delay{};  ///< from its acceptance; up to 15 days
+  /// From when it is sent, and can be had; 1 s to 366 days.
+  std::chrono::milliseconds retention = std::chrono::hours(24 * 14);
   bool operator==(const SendWish&) const = default;
 };
 using Wish = std::variant<DecideWish, AddWish, DrawWish, SendWish>;

@@ -59,7 +59,8 @@ Result<int> tell_sent(const QueueSettings& settings, const Sent& sent) {
 /// The store, or the journal.
 Result<int> accept(const QueueSettings& settings, const SendOptions& options) {
   const SendWish wish{options.queue, options.group, options.body,
-                      std::chrono::ceil<std::chrono::milliseconds>(options.delay)};
+                      std::chrono::ceil<std::chrono::milliseconds>(options.delay),
+                      std::chrono::ceil<std::chrono::milliseconds>(options.retention)};
   auto accepting = Accepting::begin(settings.call, settings.mode);
   if (!accepting) return complain_of(accepting.error());
   return accepting->run<Sent>(

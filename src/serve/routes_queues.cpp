@@ -44,7 +44,8 @@ void send(Desk& desk, const CallPtr& call) {
   if (takes_provisional(call)) {
     if (!has_journal(desk, call)) return;
     return desk.tickets->available().send(
-        {options.queue, options.group, options.body, std::chrono::ceil<std::chrono::milliseconds>(options.delay)},
+        {options.queue, options.group, options.body, std::chrono::ceil<std::chrono::milliseconds>(options.delay),
+         std::chrono::ceil<std::chrono::milliseconds>(options.retention)},
         options.dedup_id, tell_either<Sent>(call, tell_sent));
   }
   run_for(desk, call, std::make_unique<Send>(std::move(options), desk.deadline(), desk.loop.random()), tell_sent);

@@ -157,6 +157,23 @@ TEST_F(AvailableTest, a_quota_that_the_store_was_too_slow_for_is_there_when_it_i
   EXPECT_EQ(here_->set_aside("more", {{"hat", 7}}).error().kind, Failure::Kind::refused);
 }
 
+TEST_F(AvailableTest, a_message_is_kept_as_long_as_its_sender_says_whether_it_was_committed_at_once_or_later) {
+  const auto send = [&](const std::string& group) {
+    return here_->ask<Sent>([&](Available& by, auto then) { by.send({"q", group, "1", 0ms, 1min}, group, then); });
+  };
+  const auto kept_for = [&](const std::string& group) {
+    const auto until = row(message_key("q", group, 1))->number(attribute::tombstone_expires_at);
+    return std::chrono::seconds(until) - loop_.wall().time_since_epoch();
+  };
+  ASSERT_TRUE(is_committed(send("now")));
+  EXPECT_LE(kept_for("now"), 61s);
+  here_->store->way = Way::shut;
+  ASSERT_TRUE(is_provisional(send("later")));
+  here_->store->way = Way::open;
+  ASSERT_TRUE(here_->reconcile()->is_all());
+  EXPECT_LE(kept_for("later"), 61s);
+}
+
 // Told as if nothing had happened.
 TEST_F(AvailableTest, s5_what_the_store_did_and_the_journal_could_not_take_down_is_unknown) {
   put_hats(10);

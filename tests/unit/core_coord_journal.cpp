@@ -77,7 +77,7 @@ TEST(JournalRules, only_what_is_rejected_has_a_compensation) {
 
 TEST(JournalRules, every_wish_is_written_and_read_back) {
   const Wish all[] = {DecideWish{"k", Value(Value::List{1, "a"}), "me"}, AddWish{"c", -3, 0}, AddWish{"c", 3, {}},
-                      DrawWish{{{"hat", 2}}, "quota"}, SendWish{"q", "g", "body", 5ms}};
+                      DrawWish{{{"hat", 2}}, "quota"}, SendWish{"q", "g", "body", 5ms, 1min}};
   for (const Wish& wish : all) {
     EXPECT_FALSE(fault_in(wish));
     EXPECT_EQ(wish_from(kind_of(wish), arguments_of(wish)), wish);
@@ -93,6 +93,32 @@ TEST(JournalRules, what_can_never_be_carried_out_is_not_accepted) {
   EXPECT_TRUE(fault_in(DrawWish{{{"hat", 0}}, ""}));
   EXPECT_TRUE(fault_in(SendWish{"q", "", "", 0ms}));
   EXPECT_TRUE(fault_in(SendWish{"q", "g", std::string(SendOptions::body_most + 1, 'x'), 0ms}));
+  for (const auto delay :
+       {std::chrono::milliseconds(-1), std::chrono::milliseconds(24h * 15 + 1ms), std::chrono::milliseconds::max()}) {
+    EXPECT_TRUE(fault_in(SendWish{"q", "g", "body", delay})) << delay.count();
+  }
+  for (const auto retention : {0ms, std::chrono::milliseconds(24h * 366 + 1ms), std::chrono::milliseconds::max()}) {
+    EXPECT_TRUE(fault_in(SendWish{"q", "g", "body", 0ms, retention})) << retention.count();
+  }
+}
+
+TEST(JournalRules, a_message_that_an_older_program_has_accepted_is_kept_as_long_as_it_had_it) {
+  Attributes before = arguments_of(SendWish{"q", "g", "body", 5ms});
+  before.erase("retention_ms");
+  EXPECT_EQ(wish_from("send", before), Wish(SendWish{"q", "g", "body", 5ms, SendWish().retention}));
+  EXPECT_EQ(Duration(SendWish().retention), SendOptions().retention);
+}
+
+// Sums with them would overflow.
+TEST(JournalRules, what_says_that_it_is_of_no_time_at_all_is_not_believed) {
+  for (WallTime Intent::*time : {&Intent::accepted_at, &Intent::expires_at, &Intent::begun_at, &Intent::settled_at}) {
+    for (const WallTime never : {WallTime::max(), WallTime::min()}) {
+      Intent intent = intent_of(AddWish{"c", 1, {}});
+      ASSERT_TRUE(is_sound(intent));
+      intent.*time = never;
+      EXPECT_FALSE(is_sound(intent));
+    }
+  }
 }
 
 // ---- Quotas ----

@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 
+#include "core/coord/queue.hpp"
 #include "store/sqlite/connection.hpp"
 #include "support/service_test.hpp"
 #include "support/temporary_folder.hpp"
@@ -102,6 +103,17 @@ TEST_F(TicketsTest, goods_are_sold_out_of_a_quota_and_the_rest_goes_back) {
   bring_back(server);
   ASSERT_TRUE(becomes(server, "one", "confirmed"));
   EXPECT_TRUE(until([&] { return get(server, "/v1/stock/hat").json().at("available") == 3; }));
+}
+
+TEST_F(TicketsTest, a_message_is_kept_as_long_as_its_sender_says_in_either_mode) {
+  Server& server = start_with_journal();
+  for (const std::string mode : {"consistent", "available"}) {
+    const std::string call = R"({"group":")" + mode + R"(","body":"x","retention":"1m","mode":")" + mode + "\"}";
+    ASSERT_EQ(post(server, "/v1/queues/q/send", call).status(), 200);
+    const auto found = table_->execute(store::Get{message_key("q", mode, 1)}, loop_.wall());
+    const auto until = std::get<RowReply>(found).value->number(attribute::tombstone_expires_at);
+    EXPECT_LE(std::chrono::seconds(until) - loop_.wall().time_since_epoch(), 61s) << mode;
+  }
 }
 
 TEST_F(TicketsTest, that_the_journal_is_damaged_is_nothing_to_try_again_after) {

@@ -30,6 +30,7 @@ constexpr std::string_view queue_name = "queue";
 constexpr std::string_view group_name = "group";
 constexpr std::string_view body_name = "body";
 constexpr std::string_view delay_name = "delay_ms";
+constexpr std::string_view retention_name = "retention_ms";
 
 const Value* find(const Attributes& arguments, std::string_view name) {
   const auto found = arguments.find(name);
@@ -75,9 +76,13 @@ struct Arguments {
     all.insert_or_assign(std::string(group_name), wish.group);
     all.insert_or_assign(std::string(body_name), wish.body);
     all.insert_or_assign(std::string(delay_name), std::int64_t{wish.delay.count()});
+    all.insert_or_assign(std::string(retention_name), std::int64_t{wish.retention.count()});
     return all;
   }
 };
+
+/// The end of the year 9999. Beyond that sums overflow.
+constexpr WallTime latest{std::chrono::milliseconds(253'402'300'799'000)};
 
 template <class Enum, std::size_t size>
 std::optional<Enum> named(const Enum (&all)[size], std::string_view text) {
@@ -134,7 +139,11 @@ std::optional<Wish> wish_from(std::string_view kind, const Attributes& arguments
     const auto body = text(arguments, body_name);
     const auto delay = number(arguments, delay_name);
     if (!queue || !group || !body || !delay) return std::nullopt;
-    return SendWish{*queue, *group, *body, std::chrono::milliseconds(*delay)};
+    SendWish wish{*queue, *group, *body, std::chrono::milliseconds(*delay)};
+    // What an older program has written says nothing of it.
+    if (const auto retention = number(arguments, retention_name))
+      wish.retention = std::chrono::milliseconds(*retention);
+    return wish;
   }
   return std::nullopt;
 }
@@ -154,7 +163,12 @@ Result<void> check(const SendWish& wish) {
   if (wish.body.size() > SendOptions::body_most) {
     return fail(Code::usage, "A message has at most " + std::to_string(SendOptions::body_most) + " bytes.");
   }
-  if (wish.delay < std::chrono::milliseconds::zero()) return fail(Code::usage, "A delay is not negative.");
+  if (!is_within(wish.delay, coord::delayed)) {
+    return fail(Code::usage, "A delay is not negative, and 15 days at most.");
+  }
+  if (!is_within(wish.retention, coord::remembered)) {
+    return fail(Code::usage, "A message is kept for a second at least, and for 366 days at most.");
+  }
   return check_names(wish.queue, wish.group);
 }
 
@@ -206,6 +220,8 @@ std::optional<Compensation> compensation_from(std::string_view text) {
 }
 
 bool is_sound(const Intent& intent) {
+  const auto times = {intent.accepted_at, intent.expires_at, intent.begun_at, intent.settled_at};
+  if (std::ranges::any_of(times, [](WallTime time) { return time < WallTime{} || time > latest; })) return false;
   const bool is_compensated = intent.compensation != Compensation::none;
   return !intent.ticket.empty() && is_compensated == (intent.state == State::rejected) && !fault_in(intent.wish);
 }

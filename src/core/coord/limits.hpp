@@ -39,7 +39,9 @@ inline constexpr Span waited{Duration::zero(), std::chrono::days(36'600)};
 [[nodiscard]] constexpr std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
-[[nodiscard]] constexpr bool is_within(Duration value, const Span& span) {
+/// In milliseconds, too: as nanoseconds they may overflow.
+template <class Rep, class Period>
+[[nodiscard]] constexpr bool is_within(std::chrono::duration<Rep, Period> value, const Span& span) {
   return value >= span.least && value <= span.most;
 }
 

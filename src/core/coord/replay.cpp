@@ -18,6 +18,7 @@ SendOptions send_options(const SendWish& wish, const Intent& intent, WallTime no
   options.dedup_id = intent.ticket;
   options.delay = std::max(intent.accepted_at + wish.delay - now, std::chrono::milliseconds::zero());
   options.dedup_window = intent_remembered;
+  options.retention = wish.retention;
   return options;
 }
 
