@@ -20,16 +20,16 @@ struct AvailableMode {
   std::string journal = "holdfast.journal";   ///< a file on this machine's disk
   std::size_t max_provisional = 1000;         ///< tickets that are not settled; more are refused
   Duration max_age = std::chrono::hours(24);  ///< a ticket that was not begun for so long is rejected; to 365 days
-  /// Called on the coordinator's own thread, as `compensate` is. Where it throws, the proposal waits for another
-  /// pass.
+  /// Called on the coordinator's own thread: it waits for nothing, and calls nothing of the coordinator. Where it
+  /// throws, the proposal waits for another pass.
   Merge merge = merge_equal;
   /// Makes good for a ticket that was rejected after its caller had been told that it was accepted; where it fails,
   /// the next pass tries again. None: what is rejected stays due. `is_repeat`: who was killed may have done part of
   /// it; make it idempotent by the ticket.
   ///
-  /// Called on the coordinator's own thread, once all that was open is carried out; calls nothing of it. It may wait,
-  /// but nobody can end it, and while it does the coordinator answers no call, is not destroyed, and no other process
-  /// reconciles the journal: it has to bound whatever it waits for (S10).
+  /// Called within reconcile(), on its caller's thread, once all that was open is carried out. It may use the
+  /// coordinator, but for reconcile() (busy). Nobody can end it, and while it runs no other process reconciles the
+  /// journal: it has to bound whatever it waits for (S10).
   std::function<Result<void>(const Intent& rejected, bool is_repeat)> compensate;
 };
 
@@ -56,8 +56,7 @@ class AvailableCoordinator {
   /// Goods out of a quota, without the store: never more than was set aside.
   [[nodiscard]] Ended<Provisional> sell(Basket basket, std::string_view ticket = {});
 
-  /// Sets goods aside in the store for `ttl` (1 s to 366 days), to be sold from the journal until `max_age` before
-  /// its end.
+  /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end.
   [[nodiscard]] Ended<Quota> set_aside(std::string_view id, Basket basket, Duration ttl);
   /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
   /// ended.

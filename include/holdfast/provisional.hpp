@@ -103,6 +103,8 @@ struct Intent {
 /// Goods that were set aside in the store (as a reservation of this id), to be drawn on without it.
 ///
 ///     asked ──► open ──► closing ──► returned
+///
+/// One that the store refuses is forgotten.
 struct Quota {
   enum class State {
     asked,     ///< the store was asked, or is about to be

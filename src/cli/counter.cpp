@@ -60,9 +60,10 @@ Result<int> add(const CounterSettings& settings) {
     options.floor = *floor;
   }
   if (*available) return accept(settings, options);
-  if (settings.remember) options.remember = *settings.remember;
+  options.remember = settings.remember.value_or(options.remember);
   const auto remembered = check_within("--remember", options.remember, coord::remembered);
   if (!remembered) return tl::unexpected<Error>(remembered.error());
+  options.remember = remembered_by(settings.mode, options.remember);
   return coordinate(settings.call.store, settings.call.store_patience, [&](Coordination& here) -> Result<int> {
     if (options.op_id.empty()) options.op_id = here.random().attempt().to_string();
     const auto added = here.carry_out<Added, Add>(settings.call.store_patience, options);

@@ -71,8 +71,8 @@ Result<int> decide(const DecideSettings& settings) {
   const auto available = is_available(settings.mode);
   if (!available) return tl::unexpected<Error>(available.error());
   if (settings.shows) {
-    if (*available || !settings.value.empty() || !settings.mode.ticket.empty()) {
-      return fail(Code::usage, "--show only looks, in the store: it takes no VALUE, --mode or --ticket");
+    if (!settings.value.empty() || !settings.mode.ticket.empty()) {
+      return fail(Code::usage, "--show only looks, in the store: it takes no VALUE and no --ticket");
     }
     return coordinate(
         settings.call.store, settings.call.store_patience,

@@ -265,12 +265,14 @@ Result<int> sell(const JournalSettings& settings) {
 
 const std::string store_codes =
     "  69   the store cannot be reached\n"
-    "  64   the command line, a variable or the config file makes no sense\n";
+    "  64   asked for wrongly: the command line, a variable, the config file, an id that was used for something "
+    "else\n";
 
 /// Of what asks no store.
 std::string alone_codes(const std::string& failed) {
   return "  0    fine\n  69   others write to the journal for too long\n"
-         "  64   the command line, a variable or the config file makes no sense\n  1    " +
+         "  64   asked for wrongly: the command line, a variable, the config file, an id that was used for something "
+         "else\n  1    " +
          failed;
 }
 void add_store_and_patience(CLI::App& app, JournalSettings& settings) {
@@ -340,12 +342,13 @@ void add_quotas(Setup setup) {
   add_journal_file(back, settings->journal);
   add_store(back, settings->store);
 
-  CLI::App& sells = add_command(setup,
-                                {.name = "sell",
-                                 .description = "sell goods out of a quota, without the store, and print the ticket",
-                                 .example = "journal sell shirt=1 --ticket order-17",
-                                 .exit_codes = alone_codes("too few are left")},
-                                usage, [settings] { return sell(*settings); });
+  CLI::App& sells =
+      add_command(setup,
+                  {.name = "sell",
+                   .description = "sell goods out of a quota, without the store, and print the ticket",
+                   .example = "journal sell shirt=1 --ticket order-17",
+                   .exit_codes = alone_codes("too few are left; the ticket was rejected; there is no journal")},
+                  usage, [settings] { return sell(*settings); });
   add_arguments(sells, "SKU=COUNT", settings->basket, "what is sold, all or nothing").required();
   add_ticket(sells, settings->ticket, "names this sale: repeated, it happens once");
   add_max_age(sells, settings->max_age);

@@ -1,5 +1,6 @@
 #include "cli/mode.hpp"
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -51,6 +52,10 @@ Result<std::string> ticket_of(const ModeSettings& settings, const std::string& o
     return settings.ticket.empty() ? given : settings.ticket;
   }
   return fail(Code::usage, option + " and --ticket name the operation: one of them is enough");
+}
+
+Duration remembered_by(const ModeSettings& settings, Duration usual) {
+  return settings.ticket.empty() ? usual : std::max(usual, intent_remembered);
 }
 
 std::string mode_exit_codes() {

@@ -29,6 +29,9 @@ void add_ticket(CLI::App& app, std::string& target, const std::string& descripti
 /// The ticket, by whichever option it was given.
 [[nodiscard]] Result<std::string> ticket_of(const ModeSettings& settings, const std::string& option,
                                             const std::string& given);
+/// For how long the store remembers an operation that only it was asked for, `usual` at least: what has a --ticket
+/// may be in a journal as well, and a journal's tickets are replayed for so long.
+[[nodiscard]] Duration remembered_by(const ModeSettings& settings, Duration usual);
 /// The lines about exit codes, besides call_exit_codes().
 [[nodiscard]] std::string mode_exit_codes();
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "core/coord/once.hpp"
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace holdfast::cli {
 
@@ -46,7 +46,7 @@ Result<std::string> from_base64(std::string_view text) {
 
 std::string to_content(const OnceRecord& record) {
   boost::json::object object{{"exit_code", record.exit_code}};
-  if (store::is_utf8(record.output)) {
+  if (is_utf8(record.output)) {
     object["stdout"] = record.output;
   } else {
     object["stdout_base64"] = to_base64(record.output);

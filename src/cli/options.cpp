@@ -7,7 +7,6 @@
 
 #include "core/coord/names.hpp"
 #include "runtime/units.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::cli {
 
@@ -154,7 +153,6 @@ CLI::Option& add_name(CLI::App& app, const std::string& name, std::string& targe
     if (const auto good = coord::check_name("it", text); !good) {
       return fail(Code::usage, good.error().detail.substr(0, good.error().detail.find_last_not_of('.') + 1));
     }
-    if (!store::is_utf8(text)) return fail(Code::usage, "it is no UTF-8");
     target = text;
     return {};
   };

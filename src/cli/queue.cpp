@@ -14,7 +14,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "core/coord/names.hpp"
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace holdfast::cli {
 
@@ -93,16 +93,17 @@ Result<int> send(const QueueSettings& settings) {
   if (!dedup_id) return tl::unexpected<Error>(dedup_id.error());
   options.dedup_id = *dedup_id;
   options.delay = settings.delay;
-  if (settings.dedup_window) options.dedup_window = *settings.dedup_window;
+  options.dedup_window = settings.dedup_window.value_or(options.dedup_window);
   if (const auto fine = check_within("--dedup-window", options.dedup_window, coord::deduplicated); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
+  options.dedup_window = remembered_by(settings.mode, options.dedup_window);
   options.body = settings.body == "-" ? standard_input(SendOptions::body_most + 1) : settings.body;
   if (options.body.size() > SendOptions::body_most) {
     return fail(Code::usage,
                 "the message is too long: it has at most " + std::to_string(SendOptions::body_most) + " bytes");
   }
-  if (!store::is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
+  if (!is_utf8(options.body)) return fail(Code::usage, "the message is no UTF-8: encode it, as base64 say");
   if (*available) return accept(settings, options);
   return coordinate(
       settings,
@@ -343,6 +344,7 @@ CLI::App& add_one(Setup setup, const SettingsPtr& settings, CommandText text, co
                   Result<int> (*action)(const QueueSettings&)) {
   text.exit_codes = call_exit_codes(failed);
   if (action == send) text.exit_codes += mode_exit_codes();
+  if (action == redrive) text.exit_codes += "\n  75   somebody else has the group: trying again later can help";
   if (action == receive) text.exit_codes += "\n  75   nothing is due: trying again later can help";
   return add_command(setup, text, static_cast<int>(CoordExit::usage),
                      [settings, action] { return action(*settings); });

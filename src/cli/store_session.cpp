@@ -142,12 +142,15 @@ Result<std::unique_ptr<StoreSession>> StoreSession::make(const std::string& url,
 Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url, Create create,
                                                          const store::Making& making, Duration patience) {
   if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
-  const bool creates = create == Create::always || (create == Create::if_embedded && !store::is_remote(url));
+  const bool creates = create == Create::always || (create == Create::if_embedded && store::may_create(url));
   if (!creates && !store::is_remote(url)) {
     // Looking must not leave an empty file behind.
     const std::string path = store::path_of(url);
     std::error_code ignored;
     if (!path.empty() && !std::filesystem::exists(path, ignored)) {
+      if (!store::may_create(url)) {
+        return fail(Code::unavailable, *store::absent_file(url) + " The store's URL says create=never");
+      }
       return fail(Code::not_found, "there is no file " + path + ": make one with 'holdfast init --store " + url +
                                        "', or name another with --store");
     }

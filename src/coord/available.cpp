@@ -187,8 +187,7 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
   if (quota->state != Quota::State::asked) {
     return later(tl::unexpected(
         Failure{Failure::Kind::refused,
-                Error(Code::exhausted, "nothing is set aside under " + id +
-                                           " any more: it was given back, or there were too few. Use another id")}));
+                Error(Code::exhausted, "what was set aside under " + id + " was given back: use another id")}));
   }
   auto procedure = std::make_unique<Reserve>(ReserveOptions{id, basket, ttl, intent_remembered},
                                              loop_.instant() + options_.patience, loop_.random(), *journal);
@@ -199,7 +198,7 @@ void Available::set_aside(const std::string& id, Basket basket, Duration ttl,
     const bool is_final =
         result || result.error().kind == Failure::Kind::refused || result.error().kind == Failure::Kind::mismatch;
     if (!is_final) return handler(tl::unexpected(result.error()));  // asked again, it goes on
-    const auto noted = is_held ? journal_.open_quota(quota.id, result->expires_at) : journal_.end_quota(quota.id);
+    const auto noted = is_held ? journal_.open_quota(quota.id, result->expires_at) : journal_.drop_quota(quota.id);
     if (!noted) return handler(tl::unexpected(is_held ? not_noted(noted.error()) : noted.error()));
     if (!result) return handler(tl::unexpected(result.error()));
     if (!is_held) {

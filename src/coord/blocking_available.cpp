@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "coord/available.hpp"
 #include "coord/blocking.hpp"
@@ -21,6 +22,15 @@ namespace {
 using coord::Engine;
 using coord::Journal;
 using coord::refuse;
+
+/// A pass comes to its caller step by step: what was rejected is made good for by his own code, on his own thread.
+struct DueNow {
+  Intent rejected;
+  bool is_repeat = false;
+};
+using PassStep = std::variant<ReconcileReport, DueNow>;
+/// Nobody can end his code, so the pass waits for it.
+constexpr Duration no_limit = std::chrono::hours(24 * 365);
 
 /// What lives on the loop. The journal is used there only.
 struct Shop {
@@ -48,6 +58,8 @@ struct Shop {
   Loop& loop;
   const coord::AvailableOptions options;
   bool is_reconciling = false;
+  std::function<void(Ended<PassStep>)> tell;    // the pass's caller, who waits for its next step
+  std::function<void(Result<void>)> made_good;  // of the compensation that he runs
 };
 
 /// What the caller's own code comes to: what it throws must not end the loop.
@@ -59,14 +71,6 @@ Result<T> caught(const std::string& what, const Call& call) {
     return tl::unexpected(
         runtime::shortage(thrown).value_or(Error(Code::internal, what + " threw: " + thrown.what())));
   }
-}
-
-coord::Compensate on_the_loop(std::function<Result<void>(const Intent&, bool)> compensate) {
-  if (!compensate) return {};
-  return [compensate = std::move(compensate)](const Intent& rejected, bool is_repeat,
-                                              const std::function<void(Result<void>)>& done) {
-    done(caught<void>("the compensation", [&] { return compensate(rejected, is_repeat); }));
-  };
 }
 
 Judge on_the_loop(Merge merge) {
@@ -115,7 +119,8 @@ Result<std::unique_ptr<AvailableCoordinator>> AvailableCoordinator::open(Coordin
   Shop* shop = nullptr;
   // A journal is one of a table that was there: another one in its place would be empty.
   std::error_code ignored;
-  const bool makes = options.make_table && !std::filesystem::exists(mode.journal, ignored);
+  const bool makes =
+      options.make_table && store::may_create(options.store) && !std::filesystem::exists(mode.journal, ignored);
   auto engine =
       Engine::start(options.store, makes ? Engine::First::make_table : Engine::First::nothing, options.patience,
                     [&](Store& store, Loop& loop) -> Result<std::shared_ptr<void>> {
@@ -185,19 +190,38 @@ Ended<bool> AvailableCoordinator::give_back(std::string_view id) {
 }
 
 Ended<ReconcileReport> AvailableCoordinator::reconcile() {
-  return impl_->ask<ReconcileReport>([this](Shop& shop, auto answer) {
+  const AvailableMode& mode = impl_->mode();
+  Ended<PassStep> step = impl_->ask<PassStep>([&mode](Shop& shop, auto answer) {
     if (std::exchange(shop.is_reconciling, true)) {
       return answer(tl::unexpected(Failure{
           Failure::Kind::busy, Error(Code::unavailable, "Another thread reconciles this journal just now.")}));
     }
     coord::ReconcileOptions options;
-    options.merge = on_the_loop(impl_->mode().merge);
-    options.compensate = on_the_loop(impl_->mode().compensate);
-    shop.available.reconcile(std::move(options), [&shop, answer = std::move(answer)](Ended<ReconcileReport> report) {
+    options.merge = on_the_loop(mode.merge);
+    if (mode.compensate) {
+      options.compensate = [&shop](const Intent& rejected, bool is_repeat, auto done) {
+        shop.made_good = std::move(done);
+        std::exchange(shop.tell, {})(PassStep(DueNow{rejected, is_repeat}));
+      };
+    }
+    options.compensation_limit = no_limit;
+    shop.tell = std::move(answer);
+    shop.available.reconcile(std::move(options), [&shop](Ended<ReconcileReport> report) {
       shop.is_reconciling = false;
-      answer(std::move(report));
+      std::exchange(shop.tell,
+                    {})(std::move(report).map([](ReconcileReport all) { return PassStep(std::move(all)); }));
     });
   });
+  while (step && std::holds_alternative<DueNow>(*step)) {
+    const DueNow due = std::get<DueNow>(*std::move(step));
+    const Result<void> how =
+        caught<void>("the compensation", [&] { return mode.compensate(due.rejected, due.is_repeat); });
+    step = impl_->ask<PassStep>([how](Shop& shop, auto answer) {
+      shop.tell = std::move(answer);
+      std::exchange(shop.made_good, {})(how);
+    });
+  }
+  return std::move(step).map([](PassStep last) { return std::get<ReconcileReport>(std::move(last)); });
 }
 
 Ended<std::optional<Intent>> AvailableCoordinator::find(std::string_view ticket) {

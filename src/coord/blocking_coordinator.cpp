@@ -19,6 +19,7 @@
 #include "holdfast/coordinator.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
+#include "store/open.hpp"
 
 namespace holdfast {
 
@@ -366,7 +367,8 @@ Result<std::unique_ptr<Coordinator>> Coordinator::open(CoordinatorOptions option
   if (auto good = coord::complete(options); !good) return tl::unexpected(good.error());
   coord::Coordinator* coordinator = nullptr;
   Loop* its_loop = nullptr;
-  auto engine = Engine::start(options.store, options.make_table ? Engine::First::make_table : Engine::First::look,
+  const bool makes = options.make_table && store::may_create(options.store);
+  auto engine = Engine::start(options.store, makes ? Engine::First::make_table : Engine::First::look,
                               options.patience, [&](Store& store, Loop& loop) -> Result<std::shared_ptr<void>> {
                                 auto made = std::make_shared<coord::Coordinator>(options.id, store, loop);
                                 coordinator = made.get();

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "coord/journal_rows.hpp"
+#include "core/utf8.hpp"
 #include "store/json.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::coord {
 
@@ -39,7 +39,8 @@ Ended<T> told(Sql<T> result) {
 
 bool is_utf8(const Intent& intent) {
   const std::string arguments = store::to_json(arguments_of(intent.wish));
-  return store::is_utf8(intent.ticket) && store::is_utf8(arguments) && store::value_from_json(arguments).has_value();
+  return holdfast::is_utf8(intent.ticket) && holdfast::is_utf8(arguments) &&
+         store::value_from_json(arguments).has_value();
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ Ended<Journal::Appended> Journal::append(Intent draft, const Limits& limits, Wal
       if (same_wish((*there)->wish, draft.wish)) return Appended{**std::move(there), true};
       return say_no(Kind::mismatch, Code::usage, "the ticket " + draft.ticket + " was used for something else");
     }
-    if (std::holds_alternative<DecideWish>(draft.wish) && draft.state == Intent::State::accepted) {
+    if (std::holds_alternative<DecideWish>(draft.wish)) {
       auto earlier = impl_->one_intent(decision_sql, subject_of(draft.wish));
       if (!earlier) return tl::unexpected(std::move(earlier.error()));
       if (*earlier) return Appended{**std::move(earlier), true};
@@ -170,13 +171,36 @@ Ended<std::string> Journal::identity() {
 }
 
 Ended<Quota> Journal::ask_quota(const Quota& quota) {
-  return told(impl_->transaction<Quota>([&]() -> Sql<Quota> {
+  bool is_sale = false;
+  auto asked = impl_->transaction<Quota>([&]() -> Sql<Quota> {
     auto all = impl_->read_quotas();
     if (!all) return tl::unexpected(std::move(all.error()));
     const auto there = std::ranges::find(*all, quota.id, &Quota::id);
     if (there != all->end()) return *there;
+    auto sale = impl_->one_intent(find_sql, quota.id);
+    if (!sale) return tl::unexpected(std::move(sale.error()));
+    if (*sale && std::holds_alternative<DrawWish>((*sale)->wish)) {
+      is_sale = true;
+      return failed(Code::usage, {});
+    }
     if (auto written = impl_->write(quota); !written) return tl::unexpected(std::move(written.error()));
     return quota;
+  });
+  if (is_sale) {
+    return tl::unexpected(holdfast::Failure{
+        holdfast::Failure::Kind::mismatch,
+        Error(Code::usage, "there is a sale under the ticket " + quota.id + ": a quota has a name of its own")});
+  }
+  return told(std::move(asked));
+}
+
+Ended<bool> Journal::drop_quota(const std::string& id) {
+  return told(impl_->transaction<bool>([&]() -> Sql<bool> {
+    auto quotas = impl_->prepare("DELETE FROM quotas WHERE id = ?1 AND state = 'asked'");
+    if (!quotas) return tl::unexpected(std::move(quotas.error()));
+    quotas->bind(1, std::string_view(id));
+    if (auto done = impl_->finish(*quotas); !done) return tl::unexpected(std::move(done.error()));
+    return sqlite3_changes(impl_->connection->get()) > 0;
   }));
 }
 
@@ -199,7 +223,7 @@ Ended<bool> Journal::close_quota(const std::string& id) {
 
 Ended<bool> Journal::end_quota(const std::string& id) {
   return told(impl_->change_quota(id, [](Quota& quota) {
-    if (quota.state != Quota::State::asked && quota.state != Quota::State::closing) return false;
+    if (quota.state != Quota::State::closing) return false;
     quota.state = Quota::State::returned;
     quota.left.clear();
     return true;

@@ -48,7 +48,8 @@ class Journal {
   };
   /// Writes a new intent down; its `seq`, and the quota of a DrawWish, are chosen here. The same ticket again with
   /// the same wish gives the one that is there; with another wish it is a mismatch. Of a decision about which a
-  /// proposal is open already, that one is given: locally, too, the first one wins. Refused where too much is open,
+  /// proposal is open already, that one is given, whatever the new one may have come to in the store: locally, too,
+  /// the first one wins. Refused where too much is open,
   /// or where no quota has as much left.
   struct Appended {
     Intent intent;
@@ -69,9 +70,12 @@ class Journal {
   /// Which journal this is: random, made when it is first asked for. Reservations in the store carry it.
   [[nodiscard]] Ended<std::string> identity();
   /// Writes down that goods are to be set aside; what is there under this id already is left as it is, and given.
+  /// A mismatch where a sale has this name: in the store both are reservations.
   [[nodiscard]] Ended<Quota> ask_quota(const Quota& quota);
-  /// `asked` → `open`, `open` → `closing`, `asked` or `closing` → `returned`. False, and nothing changes: it is not
-  /// in such a state, or there already.
+  /// `asked` → forgotten, for what the store has refused: it may be asked for again.
+  [[nodiscard]] Ended<bool> drop_quota(const std::string& id);
+  /// `asked` → `open`, `open` → `closing`, `closing` → `returned`. False, here and above, and nothing changes: it is
+  /// not in such a state, or there already.
   [[nodiscard]] Ended<bool> open_quota(const std::string& id, WallTime expires_at);
   [[nodiscard]] Ended<bool> close_quota(const std::string& id);
   [[nodiscard]] Ended<bool> end_quota(const std::string& id);

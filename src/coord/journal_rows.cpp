@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "core/utf8.hpp"
 #include "store/json.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::coord {
 

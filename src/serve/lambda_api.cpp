@@ -5,7 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace holdfast::serve {
 
@@ -72,7 +72,7 @@ void LambdaApi::post(const std::string& path, std::vector<runtime::HttpHeader> h
 void LambdaApi::post_error(const std::string& path, const std::string& header,
                            std::vector<runtime::HttpHeader> headers, const LambdaError& error, Handler handler) {
   headers.push_back({header, error.type});
-  const bool is_text = store::is_utf8(error.message);
+  const bool is_text = is_utf8(error.message);
   const boost::json::object body{
       {"errorMessage", is_text ? error.message : std::string("What went wrong cannot be shown as text.")},
       {"errorType", error.type},

@@ -5,7 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace holdfast::serve {
 
@@ -73,7 +73,7 @@ Problem bad_request(std::string detail, std::string member) {
 
 runtime::HttpAnswer answer_of(const Problem& problem) {
   // What is quoted from a request or a row may be anything.
-  const bool is_text = store::is_utf8(problem.detail) && store::is_utf8(problem.member);
+  const bool is_text = is_utf8(problem.detail) && is_utf8(problem.member);
   boost::json::object body{
       {"type", "about:blank"},
       {"title", status(problem.status).title},

@@ -5,10 +5,10 @@
 
 #include "coord/fingerprint.hpp"
 #include "core/hexadecimal.hpp"
+#include "core/utf8.hpp"
 #include "holdfast/assert.hpp"
 #include "runtime/units.hpp"
 #include "serve/json_document.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::serve {
 
@@ -216,7 +216,7 @@ tl::expected<Input, Problem> read_query(const std::vector<Field>& fields, std::s
 std::optional<std::string> decode_part(std::string_view encoded) {
   auto text = percent_decoded(encoded);
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  if (!text || std::ranges::any_of(*text, is_control) || !store::is_utf8(*text)) return std::nullopt;
+  if (!text || std::ranges::any_of(*text, is_control) || !is_utf8(*text)) return std::nullopt;
   return text;
 }
 

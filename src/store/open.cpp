@@ -26,16 +26,30 @@ tl::unexpected<Error> misuse(const std::string& url, const std::string& why) {
   return fail(Code::usage, "cannot open the store \"" + url + "\": " + why);
 }
 
-Result<SqliteOptions> parse_sqlite_url(const std::string& url) {
+struct SqliteUrl {
   SqliteOptions options;
-  options.path = path_of(url);
-  const std::string setting = url.substr(std::min(url.find('?'), url.size()));
-  if (setting == "?sync=normal") {
-    options.sync_full = false;
-  } else if (!setting.empty() && setting != "?sync=full") {
-    return misuse(url, "after the path comes ?sync=full, ?sync=normal or nothing");
+  bool creates = true;
+};
+
+Result<SqliteUrl> parse_sqlite_url(const std::string& url) {
+  SqliteUrl parsed;
+  parsed.options.path = path_of(url);
+  std::string_view rest = std::string_view(url).substr(std::min(url.find('?'), url.size()));
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view setting = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(setting.size());
+    if (setting == "sync=normal" || setting == "sync=full") {
+      parsed.options.sync_full = setting == "sync=full";
+    } else if (setting == "create=never" || setting == "create=missing") {
+      parsed.creates = setting == "create=missing";
+    } else {
+      return misuse(url,
+                    "after the path comes nothing, or ?sync=full, ?sync=normal, ?create=never, ?create=missing "
+                    "(several with & between them)");
+    }
   }
-  return options;
+  return parsed;
 }
 
 Result<std::unique_ptr<Store>> open_dynamodb(const std::string& url, Loop& loop, const MakeTransport& transport,
@@ -73,6 +87,11 @@ std::string path_of(const std::string& url) {
   return path.substr(0, path.find('?'));
 }
 
+bool may_create(const std::string& url) {
+  const auto parsed = parse_sqlite_url(url);
+  return !is_remote(url) && parsed && parsed->creates;
+}
+
 std::optional<std::string> absent_file(const std::string& url) {
   const std::string path = is_remote(url) ? "" : path_of(url);
   std::error_code ignored;
@@ -82,7 +101,7 @@ std::optional<std::string> absent_file(const std::string& url) {
 
 Result<void> check_store_url(const std::string& url) {
   if (url == "memory:") return {};
-  if (url.starts_with(sqlite_scheme)) return parse_sqlite_url(url).map([](const SqliteOptions&) {});
+  if (url.starts_with(sqlite_scheme)) return parse_sqlite_url(url).map([](const SqliteUrl&) {});
   if (is_remote(url)) return dynamodb::parse_table_url(url).map([](const dynamodb::TableOptions&) {});
   return misuse(url, "give sqlite:PATH or dynamodb://TABLE?region=REGION");
 }
@@ -92,9 +111,9 @@ Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop, co
   if (auto checked = check_store_url(url); !checked) return tl::unexpected(checked.error());
   if (url == "memory:") return make_memory_store(std::make_shared<MemoryTable>(), loop);
   if (is_remote(url)) return open_dynamodb(url, loop, transport, making);
-  auto options = parse_sqlite_url(url);
-  if (!options) return tl::unexpected(options.error());
-  return make_sqlite_store(*std::move(options), loop);
+  auto parsed = parse_sqlite_url(url);
+  if (!parsed) return tl::unexpected(parsed.error());
+  return make_sqlite_store(std::move(parsed->options), loop);
 }
 
 }  // namespace store

@@ -20,10 +20,10 @@ using MakeTransport = std::function<std::unique_ptr<runtime::HttpTransport>()>;
 using dynamodb::Billing;
 using dynamodb::Making;
 
-/// Opens `sqlite:PATH[?sync=full|normal]`, `dynamodb://TABLE[?…]` (dynamodb/table_url.hpp) or `memory:`. A bad URL is
-/// Code::usage; a file that cannot be opened says why. Does not create the table, nor ask a server anything: that is
-/// initialize(). May wait for the disk. The process has to ignore SIGPIPE (runtime/signals.hpp) for a store that is
-/// reached by a transport.
+/// Opens `sqlite:PATH[?sync=full|normal&create=missing|never]`, `dynamodb://TABLE[?…]` (dynamodb/table_url.hpp) or
+/// `memory:`. A bad URL is Code::usage; a file that cannot be opened says why. Does not create the table, nor ask a
+/// server anything: that is initialize(). May wait for the disk. The process has to ignore SIGPIPE
+/// (runtime/signals.hpp) for a store that is reached by a transport.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop,
                                                         const MakeTransport& transport, const Making& making = {});
 
@@ -35,6 +35,9 @@ using dynamodb::Making;
 /// What the table counts expiries in. Where that is more than a millisecond, they are read back later than they were
 /// written, by less than two steps.
 [[nodiscard]] Duration expiry_step(const std::string& url);
+/// Whether whoever needs the table makes it where it is not there, unasked: never one on a server, nor one whose URL
+/// says create=never.
+[[nodiscard]] bool may_create(const std::string& url);
 /// The file of a table that is in one.
 [[nodiscard]] std::string path_of(const std::string& url);
 /// Why a table counts as away whose file is not there, for who must not make another one in its place: that would be

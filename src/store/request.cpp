@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "core/utf8.hpp"
 #include "holdfast/assert.hpp"
 #include "store/json.hpp"
 #include "store/rows.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::store {
 

@@ -271,7 +271,7 @@ void Fleet::Impl::refuse(runtime::AsioLoop& control, const Error& error) {
 /// So that the first worker on a fresh machine needs no other command before it. A table that costs money, and that
 /// workers have no permission to make, is made by 'holdfast init' alone.
 bool Fleet::Impl::makes_table() const {
-  return options_.make_table && !store::is_remote(options_.store);
+  return options_.make_table && store::may_create(options_.store);
 }
 
 void Fleet::Impl::make_table(runtime::AsioLoop& control) {

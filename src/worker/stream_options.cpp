@@ -1,13 +1,12 @@
 #include "worker/stream_options.hpp"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <set>
 #include <utility>
 
+#include "core/utf8.hpp"
 #include "runtime/secret.hpp"
 #include "runtime/units.hpp"
 #include "worker/one_line.hpp"
@@ -59,10 +58,6 @@ bool is_token(std::string_view text) {  // RFC 9110, section 5.6.2
 bool has_control(std::string_view text) {
   return std::ranges::any_of(text,
                              [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F; });
-}
-
-bool is_utf8(std::string_view text) {
-  return simdjson::validate_utf8(text.data(), text.size());
 }
 
 Result<void> check_pointer(std::string_view pointer) {

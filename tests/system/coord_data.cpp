@@ -126,7 +126,7 @@ TEST_P(CoordData, messages_are_received_in_order_and_acknowledged) {
 }
 
 TEST_P(CoordData, the_receipt_that_is_printed_is_good_whatever_the_group_is_called) {
-  out({"queue", "send", "q", "two\nlines\t", "x"});
+  out({"queue", "send", "q", "two words#é/%0A ", "x"});
   std::istringstream printed(out({"queue", "receive", "q"}));
   std::string word;
   std::string receipt;

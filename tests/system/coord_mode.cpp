@@ -93,6 +93,36 @@ TEST_F(CoordMode, while_the_store_is_away_they_are_accepted_and_cannot_be_taken_
   EXPECT_THAT(out({"queue", "peek", "q", "g"}), HasSubstr("hello"));
 }
 
+TEST_F(CoordMode, a_table_that_nobody_may_make_is_away_where_its_file_is) {
+  program.set("HOLDFAST_STORE", "sqlite:holdfast.db?create=never&sync=full");
+  EXPECT_EQ(out({"counter", "add", "c", "5"}), "5\n");
+  take_away();
+  for (const Words& words :
+       {Words{"run", "t", "--", "true"}, Words{"once", "k", "--", "true"}, Words{"counter", "add", "c", "1"},
+        Words{"counter", "show", "c"}, Words{"queue", "send", "q", "g", "m"}, Words{"stock", "add", "s", "1"},
+        Words{"decide", "k", "v"}}) {
+    expect_one_line(program.run(words), 69, "create=never");
+  }
+  EXPECT_NE(program.run({"serve", "--listen", "127.0.0.1:0"}).code, 0);
+  EXPECT_NE(program.run({"worker", "--sink", "stdout"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db"))) << "no other one in its place";
+  bring_back();
+  EXPECT_EQ(out({"counter", "show", "c"}), "5\n");
+}
+
+// A call that the store has carried out under a ticket may wait in a journal as well, from a try before.
+TEST_F(CoordMode, what_has_a_ticket_is_remembered_in_the_store_for_as_long_as_in_a_journal) {
+  EXPECT_EQ(out({"counter", "add", "c", "5", "--ticket", "o"}), "5\n");
+  EXPECT_EQ(out({"queue", "send", "q", "g", "m", "--ticket", "d"}), "1\n");
+  const auto days = program.run_command(
+      {"/usr/bin/python3", "-c",
+       "import json, sqlite3, time\n"
+       "for key, item in sorted(sqlite3.connect('holdfast.db').execute('SELECT pk, item FROM rows')):\n"
+       "    if key.startswith(('OP#', 'DEDUP#')):\n"
+       "        print(key, round((json.loads(item)['tombstone_expires_at'] - time.time()) / 86400))"});
+  EXPECT_EQ(days.out, "DEDUP#q#d 365\nOP#9#COUNTER#c#o 365\n") << days.err;
+}
+
 TEST_F(CoordMode, what_had_reached_the_store_before_is_confirmed_however_late_it_is_settled) {
   EXPECT_EQ(out(available({"counter", "add", "c", "1"}, "a")), "1\n");
   take_away();  // and its caller asks again

@@ -238,6 +238,9 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"run", "t", "--skew", "0s", "true"}), 64, "holdfast: --skew is 0 s");
   expect_one_line(program.run({"run", "t", "--store-patience", "0s", "true"}), 64, "--store-patience");
   expect_one_line(program.run({"once", "\xff", "true"}), 64, "KEY: it is no UTF-8");
+  expect_one_line(program.run({"stock", "add", "a\nb", "1"}), 64, "line break");
+  expect_one_line(program.run({"journal", "sell", "hat=1", "--ticket", "t\nprovisional u"}), 64, "line break");
+  expect_one_line(program.run({"queue", "receive", "q", "--poison", "move", "--dead-letter", "\xff"}), 64, "UTF-8");
   expect_one_line(program.run({"once", "k", ""}), 64, "CMD");
   expect_one_line(program.run({"once", "k", "--retention", "0s", "true"}), 64,
                   "--retention is from 1s to 366d, not 0s");
@@ -246,7 +249,7 @@ TEST_F(CoordRun, what_makes_no_sense_is_64_and_says_what) {
   expect_one_line(program.run({"decide", "k", ""}), 64, "VALUE: it is missing or empty");
   expect_one_line(program.run({"decide", "k"}), 64, "VALUE: it is missing or empty");
   expect_one_line(program.run({"decide", "k", "v", "--show"}), 64, "--show only looks");
-  expect_one_line(program.run({"decide", "k", "--show", "--mode", "available", "--ticket", "t"}), 64, "--show");
+  expect_one_line(program.run({"decide", "k", "--show", "--ticket", "t"}), 64, "--show only looks");
   expect_one_line(program.run({"decide", "k", "v", "--mode", "available", "--max-age", "0s"}), 64, "--max-age");
   for (const std::string age : {"0s", "366d"}) {
     expect_one_line(program.run({"counter", "add", "k", "1", "--mode", "available", "--max-age", age}), 64,

@@ -219,10 +219,44 @@ TEST_F(AvailableTest, tickets_have_names_of_a_length_that_fits_into_a_row) {
   EXPECT_TRUE(is_committed(here_->add(0, "nothing"))) << "as in the consistent mode";
 }
 
-TEST_F(AvailableTest, a_quota_that_was_refused_or_given_back_stays_refused_however_often_it_is_asked_for) {
+TEST_F(AvailableTest, proposals_at_the_same_time_are_told_the_one_that_stands_in_the_journal) {
+  here_->store->way = Way::shut;
+  std::vector<Ended<Accepted<Decided>>> told;
+  for (const char* each : {"a", "b", "c"}) {
+    here_->available->decide("k", each, std::string("ticket-") + each,
+                             [&](Ended<Accepted<Decided>> result) { told.push_back(std::move(result)); });
+  }
+  ASSERT_TRUE(loop_.advance_until([&] { return told.size() == 3; }));
+  for (const auto& each : told) {
+    ASSERT_TRUE(is_provisional(each));
+    EXPECT_EQ(std::get<Provisional>(*each).ticket, std::get<Provisional>(*told.front()).ticket);
+  }
+  here_->store->way = Way::open;
+  const auto report = here_->reconcile();
+  EXPECT_EQ(report->confirmed, 1U);
+  EXPECT_EQ(report->rejected, 0U) << "nobody was told another";
+}
+
+TEST_F(AvailableTest, a_quota_that_was_refused_is_set_aside_once_there_is_enough) {
   put_hats(10);
   EXPECT_EQ(here_->set_aside("more", {{"hat", 11}}).error().kind, Failure::Kind::refused);
   EXPECT_EQ(here_->set_aside("more", {{"hat", 11}}).error().kind, Failure::Kind::refused);
+  put_hats(11);
+  EXPECT_TRUE(here_->set_aside("more", {{"hat", 11}}));
+  EXPECT_EQ(hats(), 0);
+}
+
+TEST_F(AvailableTest, a_quota_and_a_sale_never_have_the_same_name) {
+  put_hats(10);
+  ASSERT_TRUE(here_->set_aside("quota", {{"hat", 4}}));
+  ASSERT_TRUE(here_->available->sell({{"hat", 1}}, "order"));
+  EXPECT_EQ(here_->set_aside("order", {{"hat", 2}}).error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(here_->available->sell({{"hat", 1}}, "quota").error().kind, Failure::Kind::mismatch);
+  EXPECT_EQ(here_->reconcile()->confirmed, 1U);
+}
+
+TEST_F(AvailableTest, a_quota_that_was_given_back_stays_refused_however_often_it_is_asked_for) {
+  put_hats(10);
   ASSERT_TRUE(here_->set_aside("quota", {{"hat", 4}}));
   ASSERT_TRUE(*here_->available->give_back("quota"));
   EXPECT_EQ(here_->set_aside("quota", {{"hat", 4}}).error().kind, Failure::Kind::refused);

@@ -1,6 +1,5 @@
 // The coordinators for programs that wait: real threads, a real file.
 #include <gmock/gmock.h>
-#include <sqlite3.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -19,7 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = Failure::Kind;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -441,103 +439,6 @@ TEST_F(DataTest, what_makes_no_sense_is_refused_before_the_store_is_asked) {
   EXPECT_FALSE(Coordinator::open({.store = "sqlite:" + file("not/there.db")}));
   EXPECT_FALSE(Coordinator::open({.store = "sqlite:" + file("none.db"), .make_table = false}));
   EXPECT_FALSE(std::filesystem::exists(file("none.db")));
-}
-
-// ---- The other mode ----
-
-/// While it lives nobody writes to this store.
-class Locked {
- public:
-  explicit Locked(const std::string& path) {
-    EXPECT_EQ(sqlite3_open(path.c_str(), &database_), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(database_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
-  }
-  ~Locked() { sqlite3_close(database_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  sqlite3* database_ = nullptr;
-};
-
-class AvailableCoordinatorTest : public BlockingTest {
- protected:
-  void SetUp() override { coordinator_ = open(); }  // which makes the table
-  std::unique_ptr<AvailableCoordinator> available(const AvailableMode& mode) {
-    auto opened = AvailableCoordinator::open({.store = url(), .make_table = false, .patience = 200ms}, mode);
-    EXPECT_TRUE(opened) << opened.error().detail;
-    return *std::move(opened);
-  }
-  std::unique_ptr<Coordinator> coordinator_;
-};
-
-TEST_F(AvailableCoordinatorTest, what_is_accepted_while_the_store_is_away_is_settled_when_it_is_there) {
-  std::vector<std::string> compensated;
-  AvailableMode mode{.journal = file("shop.journal")};
-  mode.compensate = [&](const Intent& rejected, bool is_repeat) -> Result<void> {
-    EXPECT_FALSE(is_repeat);
-    compensated.push_back(rejected.ticket);
-    return {};
-  };
-  const auto here = available(mode);
-  ASSERT_TRUE(coordinator_->add({.key = "m", .delta = 1, .op_id = "one"}));
-  {
-    const Locked away(file("agreed.db"));
-    const auto added = here->add({.key = "n", .delta = 2}, "a1");
-    ASSERT_TRUE(added) << added.error().error.detail;
-    ASSERT_TRUE(std::holds_alternative<Provisional>(*added));
-    EXPECT_EQ(std::get<Provisional>(*added).ticket, "a1");
-    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->add({.key = "m", .delta = -1, .floor = 0}, "a2")));
-    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->send({"mails", "u", "hello", {}}, "s1")));
-    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->decide("other", "us", "d1")));
-    EXPECT_EQ(kind_of(here->sell({{"shirt", 1}})), Kind::refused) << "nothing was set aside";
-    EXPECT_FALSE((*here->find("a1"))->is_settled());
-  }
-  ASSERT_TRUE(coordinator_->add({.key = "m", .delta = -1, .op_id = "somebody was faster"}));
-  const auto report = here->reconcile();
-  ASSERT_TRUE(report) << report.error().error.detail;
-  EXPECT_EQ(report->confirmed, 3U);
-  EXPECT_EQ(report->rejected, 1U);
-  EXPECT_THAT(compensated, ElementsAre("a2"));
-  EXPECT_EQ((*here->find("a2"))->state, Intent::State::rejected);
-  EXPECT_EQ((*here->find("d1"))->state, Intent::State::confirmed);
-  EXPECT_FALSE(*here->find("never"));
-  EXPECT_EQ(*coordinator_->number(AddOptions::To::counter, "n"), 2);
-
-  const auto now = here->add({.key = "n", .delta = 1}, "a3");
-  ASSERT_TRUE(now && std::holds_alternative<Committed<Added>>(*now));
-  EXPECT_EQ(std::get<Committed<Added>>(*now).value.value, 3);
-}
-
-TEST_F(AvailableCoordinatorTest, a_quota_is_sold_and_what_is_left_goes_back) {
-  ASSERT_TRUE(coordinator_->add({.key = "shirt", .delta = 5, .op_id = "s", .to = AddOptions::To::stock}));
-  const auto here = available({.journal = file("shop.journal"), .max_age = 1h});
-  EXPECT_EQ(kind_of(here->set_aside("till", {{"shirt", 3}}, 30min)), Kind::rejected) << "shorter than max_age";
-  Ended<Quota> quota = here->set_aside("till", {{"shirt", 3}}, 24h);
-  ASSERT_TRUE(quota) << quota.error().error.detail;
-  EXPECT_TRUE(here->sell({{"shirt", 2}}, "order-1"));
-  EXPECT_EQ(kind_of(here->sell({{"shirt", 2}}, "order-2")), Kind::refused);
-  EXPECT_TRUE(*here->give_back("till"));
-  EXPECT_FALSE(*here->give_back("none"));
-  EXPECT_TRUE(here->reconcile()->is_all());
-  EXPECT_EQ(*coordinator_->number(AddOptions::To::stock, "shirt"), 3);
-}
-
-TEST_F(AvailableCoordinatorTest, a_compensation_that_throws_stays_due) {
-  AvailableMode mode{.journal = file("shop.journal")};
-  mode.compensate = [](const Intent&, bool) -> Result<void> { throw std::runtime_error("mail is down"); };
-  const auto here = available(mode);
-  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = 1, .op_id = "one"}));
-  {
-    const Locked away(file("agreed.db"));
-    ASSERT_TRUE(here->add({.key = "n", .delta = -1, .floor = 0}, "a1"));
-  }
-  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = -1, .op_id = "somebody was faster"}));
-  const auto report = here->reconcile();
-  ASSERT_TRUE(report);
-  EXPECT_EQ(report->left, 1U) << "its compensation is due";
-  ASSERT_FALSE(report->notes.empty());
-  EXPECT_THAT(report->notes.front(), HasSubstr("mail is down"));
 }
 
 // ---- What all of this stands on ----

@@ -1,12 +1,16 @@
-// AvailableCoordinator, on a file whose disk may not be there.
+// AvailableCoordinator: real threads, a real file, which may be locked, or on a disk that is not there.
 #include <gmock/gmock.h>
+#include <sqlite3.h>
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <variant>
+#include <vector>
 
 #include "holdfast/holdfast.hpp"
 #include "support/temporary_folder.hpp"
@@ -16,8 +20,144 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = Failure::Kind;
+
+// ---- A store that is away ----
+
+/// While it lives nobody writes to this store.
+class Locked {
+ public:
+  explicit Locked(const std::string& path) {
+    EXPECT_EQ(sqlite3_open(path.c_str(), &database_), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+  ~Locked() { sqlite3_close(database_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  sqlite3* database_ = nullptr;
+};
+
+template <class T>
+std::optional<Kind> kind_of(const Ended<T>& ended) {
+  if (ended) return std::nullopt;
+  return ended.error().kind;
+}
+
+class AvailableCoordinatorTest : public testing::Test {
+ protected:
+  void SetUp() override { coordinator_ = *Coordinator::open({.store = url(), .patience = 30s}); }  // makes the table
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name); }
+  [[nodiscard]] std::string url() const { return "sqlite:" + file("agreed.db"); }
+  std::unique_ptr<AvailableCoordinator> available(const AvailableMode& mode) {
+    auto opened = AvailableCoordinator::open({.store = url(), .make_table = false, .patience = 200ms}, mode);
+    EXPECT_TRUE(opened) << opened.error().detail;
+    return *std::move(opened);
+  }
+  const test::TemporaryFolder folder_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+TEST_F(AvailableCoordinatorTest, what_is_accepted_while_the_store_is_away_is_settled_when_it_is_there) {
+  std::vector<std::string> compensated;
+  AvailableMode mode{.journal = file("shop.journal")};
+  mode.compensate = [&](const Intent& rejected, bool is_repeat) -> Result<void> {
+    EXPECT_FALSE(is_repeat);
+    compensated.push_back(rejected.ticket);
+    return {};
+  };
+  const auto here = available(mode);
+  ASSERT_TRUE(coordinator_->add({.key = "m", .delta = 1, .op_id = "one"}));
+  {
+    const Locked away(file("agreed.db"));
+    const auto added = here->add({.key = "n", .delta = 2}, "a1");
+    ASSERT_TRUE(added) << added.error().error.detail;
+    ASSERT_TRUE(std::holds_alternative<Provisional>(*added));
+    EXPECT_EQ(std::get<Provisional>(*added).ticket, "a1");
+    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->add({.key = "m", .delta = -1, .floor = 0}, "a2")));
+    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->send({"mails", "u", "hello", {}}, "s1")));
+    EXPECT_TRUE(std::holds_alternative<Provisional>(*here->decide("other", "us", "d1")));
+    EXPECT_EQ(kind_of(here->sell({{"shirt", 1}})), Kind::refused) << "nothing was set aside";
+    EXPECT_FALSE((*here->find("a1"))->is_settled());
+  }
+  ASSERT_TRUE(coordinator_->add({.key = "m", .delta = -1, .op_id = "somebody was faster"}));
+  const auto report = here->reconcile();
+  ASSERT_TRUE(report) << report.error().error.detail;
+  EXPECT_EQ(report->confirmed, 3U);
+  EXPECT_EQ(report->rejected, 1U);
+  EXPECT_THAT(compensated, ElementsAre("a2"));
+  EXPECT_EQ((*here->find("a2"))->state, Intent::State::rejected);
+  EXPECT_EQ((*here->find("d1"))->state, Intent::State::confirmed);
+  EXPECT_FALSE(*here->find("never"));
+  EXPECT_EQ(*coordinator_->number(AddOptions::To::counter, "n"), 2);
+
+  const auto now = here->add({.key = "n", .delta = 1}, "a3");
+  ASSERT_TRUE(now && std::holds_alternative<Committed<Added>>(*now));
+  EXPECT_EQ(std::get<Committed<Added>>(*now).value.value, 3);
+}
+
+TEST_F(AvailableCoordinatorTest, a_quota_is_sold_and_what_is_left_goes_back) {
+  ASSERT_TRUE(coordinator_->add({.key = "shirt", .delta = 5, .op_id = "s", .to = AddOptions::To::stock}));
+  const auto here = available({.journal = file("shop.journal"), .max_age = 1h});
+  EXPECT_EQ(kind_of(here->set_aside("till", {{"shirt", 3}}, 30min)), Kind::rejected) << "shorter than max_age";
+  Ended<Quota> quota = here->set_aside("till", {{"shirt", 3}}, 24h);
+  ASSERT_TRUE(quota) << quota.error().error.detail;
+  EXPECT_TRUE(here->sell({{"shirt", 2}}, "order-1"));
+  EXPECT_EQ(kind_of(here->sell({{"shirt", 2}}, "order-2")), Kind::refused);
+  EXPECT_TRUE(*here->give_back("till"));
+  EXPECT_FALSE(*here->give_back("none"));
+  EXPECT_TRUE(here->reconcile()->is_all());
+  EXPECT_EQ(*coordinator_->number(AddOptions::To::stock, "shirt"), 3);
+}
+
+TEST_F(AvailableCoordinatorTest, a_compensation_runs_on_its_callers_thread_and_uses_the_coordinator) {
+  AvailableCoordinator* to_use = nullptr;
+  std::vector<std::string> compensated;
+  AvailableMode mode{.journal = file("shop.journal")};
+  mode.compensate = [&, caller = std::this_thread::get_id()](const Intent& rejected, bool) -> Result<void> {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_TRUE(to_use->add({.key = "sorry", .delta = 1}, "sorry-" + rejected.ticket));
+    EXPECT_EQ(kind_of(to_use->reconcile()), Kind::busy);
+    compensated.push_back(rejected.ticket);
+    return {};
+  };
+  const auto here = available(mode);
+  to_use = here.get();
+  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = 2, .op_id = "two"}));
+  {
+    const Locked away(file("agreed.db"));
+    ASSERT_TRUE(here->add({.key = "n", .delta = -2, .floor = 0}, "a1"));
+    ASSERT_TRUE(here->add({.key = "n", .delta = -1, .floor = 0}, "a2"));
+  }
+  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = -2, .op_id = "somebody was faster"}));
+  const auto report = here->reconcile();
+  ASSERT_TRUE(report) << report.error().error.detail;
+  EXPECT_EQ(report->compensated, 2U);
+  EXPECT_THAT(compensated, ElementsAre("a1", "a2"));
+  EXPECT_EQ(*coordinator_->number(AddOptions::To::counter, "sorry"), 2);
+}
+
+TEST_F(AvailableCoordinatorTest, a_compensation_that_throws_stays_due) {
+  AvailableMode mode{.journal = file("shop.journal")};
+  mode.compensate = [](const Intent&, bool) -> Result<void> { throw std::runtime_error("mail is down"); };
+  const auto here = available(mode);
+  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = 1, .op_id = "one"}));
+  {
+    const Locked away(file("agreed.db"));
+    ASSERT_TRUE(here->add({.key = "n", .delta = -1, .floor = 0}, "a1"));
+  }
+  ASSERT_TRUE(coordinator_->add({.key = "n", .delta = -1, .op_id = "somebody was faster"}));
+  const auto report = here->reconcile();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->left, 1U) << "its compensation is due";
+  ASSERT_FALSE(report->notes.empty());
+  EXPECT_THAT(report->notes.front(), HasSubstr("mail is down"));
+}
+
+// ---- A disk that is away ----
 
 /// A table in a folder of its own, which can be away, as a disk that is not mounted: the place is there, and empty.
 class DiskTest : public testing::Test {

@@ -51,7 +51,8 @@ inline constexpr std::string_view succeeded = "succeeded";
 inline constexpr std::string_view completed_at = "completed_at_ms";
 
 /// Of what callers choose: keys, names of tasks, SKUs, ids. Two of them, and what is put before them, fit into the
-/// key of a row (DynamoDB: 2,048 bytes).
+/// key of a row (DynamoDB: 2,048 bytes). UTF-8 without control characters: on one line of whatever shows them, and in
+/// a URL.
 inline constexpr std::size_t name_bytes_most = 500;
 /// `what` it is, for people: "A counter's key".
 [[nodiscard]] Result<void> check_name(std::string_view what, std::string_view name);

@@ -100,10 +100,7 @@ Update longer_group(const Row* row, const Group& group, std::int64_t seq, WallTi
 Result<void> check_names(std::string_view queue, std::string_view group) {
   for (const auto& [what, name] : {std::pair("queue", queue), std::pair("group", group)}) {
     if (name.empty()) return fail(Code::usage, std::string("the ") + what + " has no name");
-    if (name.size() > coord::name_bytes_most) {
-      return fail(Code::usage, std::string("the name of the ") + what + " has " + std::to_string(name.size()) +
-                                   " bytes: at most " + std::to_string(coord::name_bytes_most));
-    }
+    if (auto good = coord::check_name(std::string("the name of the ") + what, name); !good) return good;
   }
   if (queue.find('#') != std::string_view::npos) {
     return fail(Code::usage, "the name of a queue has no '#': " + std::string(queue));

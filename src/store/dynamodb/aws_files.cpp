@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <set>
 
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 namespace holdfast::store::dynamodb {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/hexadecimal.hpp"
+#include "core/utf8.hpp"
 #include "holdfast/row.hpp"
-#include "store/utf8.hpp"
 
 namespace holdfast::store::dynamodb {
 

@@ -1,10 +1,10 @@
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace holdfast::store {
+namespace holdfast {
 
 namespace {
 
@@ -49,4 +49,4 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace holdfast::store
+}  // namespace holdfast

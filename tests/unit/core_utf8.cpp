@@ -1,10 +1,10 @@
-#include "store/utf8.hpp"
+#include "core/utf8.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace holdfast::store {
+namespace holdfast {
 namespace {
 
 TEST(Utf8, what_is_wrong_is_found_wherever_it_stands_among_ascii) {
@@ -24,4 +24,4 @@ TEST(Utf8, what_is_wrong_is_found_wherever_it_stands_among_ascii) {
 }
 
 }  // namespace
-}  // namespace holdfast::store
+}  // namespace holdfast
