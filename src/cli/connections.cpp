@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "cli/output.hpp"
 #include "core/lease_write.hpp"
 #include "core/number.hpp"
 #include "runtime/units.hpp"
@@ -19,8 +20,6 @@ using namespace std::chrono_literals;
 constexpr auto clock_allowance = 5s;
 // Longer leases are allowed, but rare.
 constexpr auto far_ahead = 10min;
-// More does not fit into a Duration.
-constexpr auto shown_max = 24h * 365 * 200;
 
 std::int64_t in_ms(WallTime time) {
   return time.time_since_epoch().count();
@@ -35,12 +34,6 @@ std::string owner_of(const Row& row) {
   const Value* owner = row.find(attribute::owner);
   if (is_absent(owner)) return {};
   return owner->as_string() != nullptr ? *owner->as_string() : store::to_json(*owner);
-}
-
-// Until an expiry, by our clock: never more than fits into a Duration.
-std::chrono::milliseconds until(std::int64_t expires_at_ms, WallTime now) {
-  const std::int64_t most = std::chrono::milliseconds(shown_max).count();
-  return std::chrono::milliseconds(std::clamp(expires_at_ms, in_ms(now) - most, in_ms(now) + most) - in_ms(now));
 }
 
 Condition in_state(std::string_view name) {
@@ -262,7 +255,7 @@ Error explain_add_conflict(std::string_view id, const std::optional<Row>& row, W
   const std::string name(id);
   if (row && row->text(attribute::desired_state) == state::removed) {
     const ConnectionView view = view_of(*row, now);
-    const auto wait = until(view.expires_at_ms, now) + clock_allowance;
+    const auto wait = time_until(WallTime(std::chrono::milliseconds(view.expires_at_ms)), now) + clock_allowance;
     return {Code::unavailable,
             "connection '" + name + "' was removed, but " + (view.owner.empty() ? "its last owner" : view.owner) +
                 " may still hold it: add it again in " + runtime::describe_duration(wait) +
@@ -334,7 +327,7 @@ ConnectionView view_of(const Row& row, WallTime now) {
     view.lease_words = lacks_expiry(row) ? "not in the index" : "free";
     return view;
   }
-  const auto left = until(view.expires_at_ms, now);
+  const auto left = time_until(WallTime(std::chrono::milliseconds(view.expires_at_ms)), now);
   view.lease = left > 0ms ? ConnectionView::Lease::held : ConnectionView::Lease::expired;
   const std::string amount = runtime::describe_duration(left);
   if (view.lease == ConnectionView::Lease::held) {

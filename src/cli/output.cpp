@@ -133,6 +133,11 @@ std::string Table::render(std::size_t columns_max) const {
   return text;
 }
 
+std::chrono::milliseconds time_until(WallTime time, WallTime now) {
+  constexpr std::chrono::milliseconds most = std::chrono::hours(24 * 365 * 200);
+  return std::clamp(time, now - most, now + most) - now;
+}
+
 bool is_glob(std::string_view pattern) {
   return pattern.find_first_of("*?[") != std::string_view::npos;
 }

@@ -1,9 +1,11 @@
 #pragma once
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "holdfast/error.hpp"
+#include "holdfast/types.hpp"
 
 namespace holdfast::cli {
 
@@ -15,6 +17,9 @@ void tell(std::string_view line);
 /// `holdfast: <line>` on standard error, whatever is in it made one line.
 void complain(std::string_view line);
 
+/// Until a time that somebody wrote, by our clock: negative where it is over, and never more than fits into a
+/// Duration.
+[[nodiscard]] std::chrono::milliseconds time_until(WallTime time, WallTime now);
 /// Control characters and line breaks made harmless.
 [[nodiscard]] std::string one_line(std::string_view text);
 

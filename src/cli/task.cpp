@@ -28,7 +28,7 @@ struct TaskSettings {
 };
 
 std::string lease_words(const TaskView& view, WallTime now) {
-  const auto left = view.expires_at - now;
+  const auto left = time_until(view.expires_at, now);
   switch (view.state) {
     case State::held:
       return runtime::describe_duration(left) + " left";

@@ -9,6 +9,14 @@
 namespace holdfast::cli {
 namespace {
 
+TEST(TimeUntil, of_whatever_a_row_says_fits_into_a_duration) {
+  const WallTime now(std::chrono::milliseconds(1'796'000'000'000));
+  EXPECT_EQ(time_until(now + std::chrono::seconds(5), now), std::chrono::seconds(5));
+  EXPECT_EQ(time_until(now - std::chrono::seconds(5), now), -std::chrono::seconds(5));
+  EXPECT_GT(Duration(time_until(WallTime::max(), now)), std::chrono::hours(24 * 365 * 100));
+  EXPECT_LT(Duration(time_until(WallTime::min(), now)), -std::chrono::hours(24 * 365 * 100));
+}
+
 TEST(Table, columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right) {
   Table table({{"ID"}, {"SEQ", Table::Align::right}, {"STATE"}});
   table.add({"a", "5", "STARTED"});

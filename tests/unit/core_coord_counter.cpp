@@ -286,6 +286,28 @@ TEST_F(StockTest, what_cannot_be_returned_holds_up_nothing_that_can) {
   EXPECT_EQ(available("shirt"), 10);
 }
 
+TEST_F(StockTest, why_nothing_could_be_returned_is_told) {
+  put("hat", 10);
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(reserve(id, {{"hat", 1}}, 1min));
+  run_.pass(1h);
+  const auto sweep = [&] {
+    ReturnExpired returning(500ms, 10, run_.now.instant + 10s, random_);
+    run_.run(returning);
+    return *returning.result();
+  };
+  run_.damaged.insert(Reserve::stock_key("hat"));
+  const auto none = sweep();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, Failure::Kind::rejected);
+  EXPECT_THAT(none.error().error.detail, HasSubstr("STOCK#hat"));
+  run_.damaged.clear();
+  run_.mishap = [](int, bool is_write) { return is_write ? Mishap::throttled : Mishap::none; };
+  EXPECT_EQ(sweep().error().kind, Failure::Kind::unavailable) << "the store was gone after the look";
+  run_.mishap = [](int, bool) { return Mishap::none; };
+  run_.damaged.insert(Reserve::row_key("a"));
+  EXPECT_EQ(sweep().value(), 1U) << "the other one was";
+}
+
 TEST_F(StockTest, a_repeat_of_what_has_ended_is_refused_since_nothing_is_set_aside) {
   put("shirt", 5);
   const auto bought = *reserve("bought", {{"shirt", 1}});

@@ -201,6 +201,23 @@ TEST_F(DamageTest, stock_that_cannot_be_read_or_is_no_number_is_not_zero) {
   expect_damage(carry_out<Reserve>(options), Reserve::stock_key("hat"));
 }
 
+TEST_F(DamageTest, whatever_times_a_reservation_says_none_overflows) {
+  for (const std::int64_t time : {INT64_MIN, INT64_MAX}) {
+    const std::string id = time < 0 ? "past" : "future";
+    put(Reserve::stock_key("hat"), coord::available, Value(10));
+    const auto reserved = carry_out<Reserve>(ReserveOptions{id, {{"hat", 1}}});
+    ASSERT_TRUE(reserved);
+    Row& row = table_.row(Reserve::row_key(id));
+    row.attributes.insert_or_assign(std::string(coord::reserved_until), Value(time));
+    row.attributes.insert_or_assign("remember_s", Value(time));
+    const auto expired = carry_out<EndReservation>(*reserved, Reservation::State::expired, 500ms);
+    EXPECT_EQ(expired.has_value(), time < 0);
+    EXPECT_TRUE(expired || expired.error().kind == Failure::Kind::refused);
+    EXPECT_EQ(carry_out<EndReservation>(*reserved, Reservation::State::cancelled, 500ms).has_value(), time > 0);
+    EXPECT_GT(row.number(attribute::tombstone_expires_at), 0);
+  }
+}
+
 TEST_F(DamageTest, a_reservation_that_cannot_be_read_has_not_ended) {
   put(Reserve::stock_key("hat"), coord::available, Value(10));
   const auto reserved = carry_out<Reserve>(ReserveOptions{"r", {{"hat", 1}}});

@@ -26,6 +26,14 @@ TEST(MemoryTest, it_lasts_for_as_long_as_was_asked_for_and_the_longest_time_is_n
   }
 }
 
+TEST(MemoryTest, how_many_seconds_a_row_says_may_be_any) {
+  const WallTime now(1'796'000'000'500ms);
+  EXPECT_EQ(remembered_until_s(now, 10), 1'796'000'011) << "at least";
+  EXPECT_EQ(remembered_until_s(now, INT64_MIN), 1'796'000'001);
+  EXPECT_GT(remembered_until_s(now, INT64_MAX), 9'000'000'000);
+  EXPECT_TRUE(is_past_retention(row_of(INT64_MIN), now));
+}
+
 TEST(MemoryTest, what_a_row_says_beyond_all_reason_is_for_ever) {
   EXPECT_FALSE(is_past_retention(row_of(INT64_MAX), WallTime(1'796'000'000'000ms)));
   EXPECT_FALSE(is_past_retention(row_of(4'000'000'000), WallTime(1'796'000'000'000ms))) << "the year 2096";

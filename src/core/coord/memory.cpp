@@ -19,6 +19,11 @@ std::int64_t remembered_until(WallTime now, Duration remember) {
   return std::chrono::ceil<std::chrono::seconds>(until.time_since_epoch()).count();
 }
 
+std::int64_t remembered_until_s(WallTime now, std::int64_t remember_s) {
+  const std::int64_t from = std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch()).count();
+  return std::min(from + std::clamp<std::int64_t>(remember_s, 0, latest_s), latest_s);
+}
+
 std::vector<Change> remembered(WallTime now, Duration remember) {
   return {Change::set(attribute::desired_state, state::removed),  // what is REMOVED is swept after its tombstone
           Change::set(attribute::expires_at, std::int64_t{0}),
@@ -28,7 +33,7 @@ std::vector<Change> remembered(WallTime now, Duration remember) {
 bool is_past_retention(const Row& row, WallTime now) {
   const Value* until = row.find(attribute::tombstone_expires_at);
   return until != nullptr && until->as_int() != nullptr &&
-         WallTime(std::chrono::seconds(std::min(*until->as_int(), latest_s))) <= now;
+         WallTime(std::chrono::seconds(std::clamp<std::int64_t>(*until->as_int(), 0, latest_s))) <= now;
 }
 
 }  // namespace holdfast

@@ -130,8 +130,9 @@ std::string dedup_key(std::string_view queue, std::string_view dedup_id) {
 }
 
 bool is_remembered(const Row& sent, Duration window, WallTime now) {
-  const auto age = now - WallTime(milliseconds(sent.number(coord::sent_at)));
-  return age < window || !is_past_retention(sent, now);
+  // As times, not as how long ago: what a row says may be longer ago than fits.
+  const WallTime sent_at(milliseconds(sent.number(coord::sent_at)));
+  return sent_at > now - std::chrono::ceil<milliseconds>(window) || !is_past_retention(sent, now);
 }
 
 std::string ready_state(std::string_view queue) {

@@ -318,17 +318,15 @@ EndReservation::Plan EndReservation::plan(Now now) {
   if (into_ == State::confirmed && now.wall >= there->expires_at) {
     return refused("The reservation " + there->id + " has expired.");
   }
-  if (into_ == State::expired && now.wall < there->expires_at + std::chrono::ceil<milliseconds>(skew_)) {
+  if (into_ == State::expired && now.wall - std::chrono::ceil<milliseconds>(skew_) < there->expires_at) {
     return refused("The reservation " + there->id + " has not expired yet.");
   }
   std::vector<Update> updates;
-  const auto remember = std::chrono::seconds(row->number(remember_s));
-  const auto until = std::chrono::ceil<std::chrono::seconds>(now.wall.time_since_epoch()) + remember;
   updates.push_back(
       {row->key,
        {Change::set(coord::outcome, to_string(into_)), Change::set(attribute::desired_state, state::removed),
         Change::set(attribute::expires_at, std::int64_t{0}),
-        Change::set(attribute::tombstone_expires_at, std::int64_t{until.count()}),
+        Change::set(attribute::tombstone_expires_at, remembered_until_s(now.wall, row->number(remember_s))),
         Change::set(attribute::attempt, attempt().to_string())},
        held_as_seen(*row)});
   if (into_ != State::confirmed) {
@@ -346,8 +344,12 @@ std::optional<Ask> ReturnExpired::next(Now now) {
   if (is_over()) return std::nullopt;
   if (returning_) {
     if (auto ask = returning_->next(now)) return ask;
-    // Refused: somebody else has ended it. Anything else is for the next who looks.
-    if (*returning_->result()) ++returned_;
+    const Ended<Reservation>& ended = *returning_->result();
+    if (ended) {
+      ++returned_;
+    } else if (ended.error().kind != Failure::Kind::refused) {  // by somebody else
+      failure_ = ended.error();
+    }
     returning_.reset();
   }
   if (!found_.empty() && now.instant < deadline()) {
@@ -356,7 +358,11 @@ std::optional<Ask> ReturnExpired::next(Now now) {
     return next(now);
   }
   const bool is_enough = page_.empty() || returned_ >= most_ || now.instant >= deadline();
-  if (has_looked_ && is_enough) conclude(returned_);
+  if (has_looked_ && is_enough && returned_ == 0 && failure_) {
+    fail(*std::move(failure_));
+  } else if (has_looked_ && is_enough) {
+    conclude(returned_);
+  }
   return ReadProcedure::next(now);
 }
 

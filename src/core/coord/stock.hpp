@@ -97,7 +97,8 @@ class EndReservation final : public RowProcedure<Reservation> {
 };
 
 /// Returns the goods of reservations that have expired, as the index tells them: the result is how many. At most
-/// `most`, earliest first. Those that cannot be returned hold up no others.
+/// `most`, earliest first. Those that cannot be returned hold up no others; where nothing else was returned, it is
+/// told why not.
 class ReturnExpired final : public ReadProcedure<std::size_t> {
  public:
   ReturnExpired(Duration skew, std::size_t most, Instant deadline, Random& random);
@@ -117,6 +118,7 @@ class ReturnExpired final : public ReadProcedure<std::size_t> {
   std::vector<Reservation> found_;  // the next to be returned last
   std::optional<EndReservation> returning_;
   std::size_t returned_ = 0;
+  std::optional<Failure> failure_;  // of the latest that was not
 };
 
 }  // namespace holdfast
