@@ -143,6 +143,7 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
                             .journal = serving->journal_.get(),
                             .max_age = settings.max_age,
                             .max_provisional = static_cast<std::size_t>(settings.max_provisional),
+                            .complain = complain,
                             .has_invocations = settings.lambda_extension});
   runtime::HttpServerLimits limits;
   limits.body_bytes_max = settings.max_body;

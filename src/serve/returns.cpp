@@ -29,9 +29,17 @@ void Returns::plan() {
 void Returns::look() {
   // Where the store is away, the next look will tell.
   run(desk_, std::make_unique<ReturnExpired>(skew, at_once, desk_.deadline(), desk_.loop.random()),
-      [this, alive = std::weak_ptr(alive_)](const Ended<std::size_t>&) {
-        if (!alive.expired()) plan();
+      [this, alive = std::weak_ptr(alive_)](const Ended<std::size_t>& returned) {
+        if (alive.expired()) return;
+        looked(returned);
+        plan();
       });
+}
+
+void Returns::looked(const Ended<std::size_t>& returned) {
+  if (std::exchange(is_failing_, !returned) == is_failing_ || !complain_) return;
+  complain_(returned ? "reservations that have expired are returned again"
+                     : "reservations that have expired are not returned: " + returned.error().error.detail);
 }
 
 }  // namespace holdfast::serve

@@ -127,7 +127,7 @@ struct Service::Impl {
   coord::Coordinator coordinator;
   Guards guards;
   Desk desk;
-  Returns returns{desk};
+  Returns returns{desk, options.complain};
   std::optional<Tickets> tickets;
   const std::string document;
   std::optional<Invocations> invocations;

@@ -25,6 +25,8 @@ struct ServiceOptions {
   coord::Journal* journal = nullptr;
   Duration max_age = std::chrono::hours(24);
   std::size_t max_provisional = 1000;
+  /// Told once when something that goes on by itself begins to fail, and when it works again. Empty: nobody is.
+  std::function<void(std::string_view)> complain = {};
   bool has_invocations = false;  ///< it serves a function beside it: see invocation_begun()
 };
 
