@@ -164,7 +164,6 @@ class Coordinator {
     TaskOptions options;
     Instant by{};  ///< it is given up
     std::vector<Change> extra;
-    Holder::WhenLost when_lost = Holder::WhenLost::freed;
     std::function<void(std::shared_ptr<Held>)> won;
     std::function<void()> beaten;  ///< look again
     std::function<void(Failure)> failed;

@@ -24,14 +24,12 @@ Holder::~Holder() {
   }
 }
 
-bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> extra, WhenLost when_lost,
-                   HoldEvents events) {
+bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> extra, HoldEvents events) {
   if (!keeper_.claim(candidate, loop_.now(), by)) return false;
   Place& place = places_[keeper_.find(candidate.key).value()];
   place = Place{};
   place.events = std::move(events);
   place.with_claim = std::move(extra);
-  place.is_left = when_lost == WhenLost::left;
   soon();
   return true;
 }
@@ -42,7 +40,6 @@ void Holder::release(const std::string& key, std::vector<Change> extra, Duration
   Place& place = places_.at(*slot);
   if (!place.guard || place.release_asked) return;
   place.release_asked = true;
-  if (!place.lost) place.is_left = false;  // after a loss the row says already what it is to say
   place.with_release = std::move(extra);
   // Effects are over: who still looks at the guard is to see that.
   place.guard->revoke();
@@ -122,8 +119,7 @@ void Holder::write(const Action& action) {
   const std::vector<Change>* extra = kind == LeaseWrite::Kind::claim     ? &place.with_claim
                                      : kind == LeaseWrite::Kind::release ? &place.with_release
                                                                          : nullptr;
-  // What was won too late to be told to anybody is given back as if nobody had begun: nobody has.
-  if (kind == LeaseWrite::Kind::release && place.is_left && place.guard) {
+  if (kind == LeaseWrite::Kind::release && place.is_left) {
     // Effects are over, as after any release: nobody has to wait for the skew.
     const WallTime ended = loop_.wall() - std::chrono::ceil<std::chrono::milliseconds>(keeper_.terms().skew);
     place.with_release = {Change::set(attribute::owner, keeper_.owner().value),

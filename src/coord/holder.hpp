@@ -43,12 +43,9 @@ class Holder {
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
-  /// What the row says when a lease is lost: that it is free, or, as after leave(), that its holder began and left.
-  enum class WhenLost { freed, left };
   /// Asks for the lease, until `by` at the latest; `extra` goes with the claim. False, and no event: it is not
   /// claimable yet, or its key is held or asked for here already.
-  bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, WhenLost when_lost,
-             HoldEvents events);
+  bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, HoldEvents events);
   /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write. Where the store does
   /// not say so within `patience`, that is the end that is told (S10); the tries go on behind it.
   void release(const std::string& key, std::vector<Change> extra, Duration patience);
