@@ -21,7 +21,7 @@ constexpr std::string_view remember_s = "remember_s";
 constexpr std::string_view draws = "draws";
 constexpr std::string_view drawn_from = "drawn_from";
 /// Which journal's quota it is.
-constexpr std::string_view quota_of = "quota_of";
+constexpr std::string_view its_journal = "quota_of";
 
 std::vector<std::string> keys_of(std::string_view id, const Basket& basket) {
   std::vector<std::string> keys{Reserve::row_key(id)};
@@ -168,7 +168,7 @@ Reserve::Plan Reserve::plan(Now now) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of other goods.")};
     }
-    if (row->text(quota_of) != quota_of_ || is_sale(*row)) {
+    if (row->text(its_journal) != quota_of_ || is_sale(*row)) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id +
                                             " was made before, by somebody else: for a journal, or not for this one. "
@@ -209,7 +209,7 @@ Reserve::Plan Reserve::plan(Now now) {
                            Change::set(coord::items, value_of(options_.basket)),
                            Change::set(remember_s, std::int64_t{remember}),
                            Change::set(attribute::attempt, attempt().to_string())};
-  if (!quota_of_.empty()) made.push_back(Change::set(quota_of, quota_of_));
+  if (!quota_of_.empty()) made.push_back(Change::set(its_journal, quota_of_));
   updates.push_back({keys().front(), std::move(made), Condition::row_missing()});
   return updates;
 }
@@ -302,7 +302,7 @@ EndReservation::Plan EndReservation::plan(Now now) {
     return damaged_row(row->key);
   }
   // One that an older program has made says nothing of journals.
-  if (const auto owner = row->text(quota_of); into_ != State::expired && !owner.empty() && owner != quota_of_) {
+  if (const auto owner = row->text(its_journal); into_ != State::expired && !owner.empty() && owner != quota_of_) {
     return Failure{Failure::Kind::mismatch,
                    Error(Code::usage, "The reservation " + there->id +
                                           " is the quota of a journal: give it back there ('holdfast journal "
