@@ -19,11 +19,17 @@ async function ask(context, method, path, body) {
     headers: { "Content-Type": "application/json", "Lambda-Runtime-Aws-Request-Id": context.awsRequestId },
     body: body === undefined ? undefined : JSON.stringify(body),
   };
-  // Where the answer was lost: asked for twice, each of these is done once.
-  const answer = await fetch(holdfast + path, request).catch(() => fetch(holdfast + path, request));
-  const told = await answer.json();
-  if (!answer.ok) throw new Refused(told);
-  return told;
+  // Where the answer was lost, or the store is away (503): asked for twice, each of these is done once.
+  for (;;) {
+    let failed;
+    const answer = await fetch(holdfast + path, request).catch((error) => { failed = error; });
+    if (answer?.ok) return await answer.json();
+    const againAfter = Number(answer ? answer.headers.get("Retry-After") ?? NaN : 1) * 1000;
+    // Before the invocation's deadline, with a second to spare.
+    const isInTime = againAfter <= context.getRemainingTimeInMillis() - 1000;  // false: it is not to be asked again
+    if (!isInTime) throw failed ?? new Refused(await answer.json());
+    await new Promise((resolve) => setTimeout(resolve, againAfter));
+  }
 }
 
 // Calls work(guard) while nobody else holds the task, and gives it back whatever comes of it.

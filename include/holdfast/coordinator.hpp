@@ -109,8 +109,8 @@ struct QueueOptions {
 /// The primitives of ephemeral coordinators (docs/coordinators.md), for programs that wait for each answer. Any
 /// number of threads may call at once. Each call waits for the store as long as CoordinatorOptions::patience, and as
 /// long as it was told to for others; then it says `unavailable`, or `unknown` where something may have happened.
-/// run_once() waits for the store so long again when it records what came of the run, and so long again to find out
-/// whether that is recorded.
+/// run_once() waits for the store so long again when it records what came of the run; where that was in vain it goes
+/// on trying, for as long as the lease lasts, or `patience` once more where that is longer.
 ///
 ///     auto opened = holdfast::Coordinator::open({.store = "sqlite:/var/lib/shop/jobs.db"});
 ///     if (!opened) return complain(opened.error());
@@ -139,9 +139,15 @@ class Coordinator {
 
   /// Runs it, on this thread, unless it has been run: then gives the result that is recorded. Where it returns
   /// nothing it is surely not done, and whoever is next runs it. A throw leaves open how far it came: whoever is next
-  /// finds it abandoned. Failure: busy, somebody else runs it; mismatch, the key was used with another input;
-  /// refused, it is abandoned and held for a person, or the lease was lost before the result was recorded or it was
-  /// given back; unknown, the store did not say whether it was, so whoever is next may find it abandoned.
+  /// finds it abandoned. What came of it is recorded under its fence, where its lease is over too, until somebody
+  /// else has had the key.
+  ///
+  /// Failure, and `run` was not called: busy, somebody else runs it; mismatch, the key was used with another input;
+  /// refused, it is abandoned, and Abandoned::hold says that a person decides (the text names both ways on);
+  /// unavailable, the store was away; unknown too, where a claim may have arrived: its lease runs out by itself. And
+  /// it was called and has ended, as the text says: unknown, its result may not be on record, since the store did not
+  /// say so in time or another took the key, and whoever is next may find it abandoned; rejected, its result is too
+  /// large.
   [[nodiscard]] Ended<OnceRun> run_once(std::string_view key,
                                         const std::function<std::optional<OnceResult>(const Right&)>& run,
                                         OnceRunOptions options = {});

@@ -57,6 +57,26 @@ Result<int> answer(const std::string& text, CoordExit code) {
   return print(text).map([code] { return static_cast<int>(code); });
 }
 
+std::string why_lost(const std::string& name, std::optional<LossReason> reason, bool renews) {
+  const auto since = [&]() -> std::string {
+    switch (reason.value_or(LossReason::belief_expired)) {
+      case LossReason::taken_over:
+        return "somebody released it by hand or took it over";
+      case LossReason::row_missing:
+        return "its row is gone";
+      case LossReason::belief_expired:
+        return renews ? "no renewal of it was confirmed in time: the store was away, or this process stood still"
+                      : "its time was over, and it is not renewed";
+      case LossReason::stopped:
+      case LossReason::drained:
+      case LossReason::sink_failed:
+        break;
+    }
+    return std::string(to_string(*reason));
+  };
+  return "the right to " + name + " was lost: the command was ended, since " + since();
+}
+
 int complain_of_start(const Error& error) {
   complain(error.detail);
   return static_cast<int>(error.code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
@@ -91,6 +111,7 @@ Result<coord::TaskOptions> task_options(const RightSettings& settings) {
   options.renews = !settings.no_renew;
   options.wait = settings.wait.value_or(Duration::zero());
   options.patience = settings.store_patience;
+  options.recording = options.terms.lease;
   return options;
 }
 

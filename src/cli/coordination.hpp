@@ -23,8 +23,10 @@ enum class CoordExit : int {
   failed = 1,
   usage = 64,
   unavailable = 69,  ///< the store cannot be reached
+  unrecorded = 74,   ///< the command ran to its end, and what it came to may not be on record
   busy = 75,         ///< somebody else has it; trying again later can help
   lost = 76,         ///< the right was lost while the command ran
+  held = 77,         ///< it was begun before and left no result: a person is to decide
   provisional = 79,  ///< accepted on this machine, and not in the store
 };
 [[nodiscard]] int code_of(const Failure& failure);
@@ -36,6 +38,10 @@ int complain_of(const Failure& failure);
 
 /// Prints it; the exit code to end with.
 [[nodiscard]] Result<int> answer(const std::string& text, CoordExit code = CoordExit::fine);
+
+/// For people: why the command under this right was ended. `reason`: as it was told; nothing: not told yet, since its
+/// end was near.
+[[nodiscard]] std::string why_lost(const std::string& name, std::optional<LossReason> reason, bool renews);
 
 /// A command that was not started: its lease had ended, or there is no such command.
 int complain_of_start(const Error& error);

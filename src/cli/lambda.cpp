@@ -201,6 +201,8 @@ Handling::Response Handling::response_of(OnceEnd end) {
       return because("TimedOut");
     case OnceEnd::How::too_large:
       return because("TooLarge");
+    case OnceEnd::How::unrecorded:
+      return because("NotRecorded");
     case OnceEnd::How::unavailable:
       return because("Unavailable");
     case OnceEnd::How::failed:

@@ -20,12 +20,17 @@ struct KeySettings {
 
 constexpr std::string_view exit_codes =
     "  the command's own, now or when it was run (128 + n if signal n ended it)\n"
-    "  75   busy: somebody else is running it; or it was abandoned, and is held for a person\n"
+    "  74   the command ran to its end, and its result may not be on record: a repeat runs it again, unless it says "
+    "--abandoned hold or reconcile\n"
+    "  75   busy: somebody else is running it\n"
     "  76   the right was lost while the command ran: its result was not recorded\n"
-    "  69   the store cannot be reached\n"
+    "  77   it was begun before and left no result: with --abandoned hold (or where FILE did not find out) it is "
+    "held "
+    "for a person\n"
+    "  69   the store cannot be reached: nothing was run\n"
     "  64   asked for wrongly: the command line, a variable, the config file; or the key was used with another "
     "input\n"
-    "  1    something else failed: the command could not be started, its output does not fit";
+    "  1    something else failed: the command could not be started";
 
 Result<std::string> content_of(const std::string& path) {
   constexpr std::size_t most = 64 << 20;  // a device may have no end
@@ -43,8 +48,12 @@ Result<std::string> content_of(const std::string& path) {
 int code_of(OnceEnd::How how) {
   switch (how) {
     case OnceEnd::How::busy:
-    case OnceEnd::How::held:
       return static_cast<int>(CoordExit::busy);
+    case OnceEnd::How::held:
+      return static_cast<int>(CoordExit::held);
+    case OnceEnd::How::unrecorded:
+    case OnceEnd::How::too_large:
+      return static_cast<int>(CoordExit::unrecorded);
     case OnceEnd::How::mismatch:
       return static_cast<int>(CoordExit::usage);
     case OnceEnd::How::lost:
@@ -60,7 +69,8 @@ Result<int> tell_end(const OnceEnd& end) {
   if (end.how == OnceEnd::How::interrupted) return end.exit_code;
   if (end.how != OnceEnd::How::told) {
     complain(end.why);
-    return code_of(end.how);
+    const auto told = print(end.output);
+    return told ? Result<int>(code_of(end.how)) : tl::unexpected<Error>(told.error());
   }
   if (const auto told = print(end.output); !told) return tl::unexpected<Error>(told.error());
   return end.exit_code;

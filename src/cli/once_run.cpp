@@ -1,5 +1,6 @@
 #include "cli/once_run.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -24,7 +25,9 @@ std::string quoted(const std::string& word) {
 }
 
 std::string for_a_person(const std::string& key, Epoch epoch) {
-  return "find out what became of it, then have it run again: holdfast task release --once --epoch " +
+  return "find out what became of it. If it was done, record that: holdfast once --abandoned reconcile --reconcile "
+         "true -- " +
+         quoted(key) + " CMD. If not, have it run again: holdfast task release --once --epoch " +
          std::to_string(epoch.value) + " -- " + quoted(key);
 }
 
@@ -61,7 +64,8 @@ class Running {
   /// What the coordinator says. It may say more when nobody waits for it any more.
   struct Told {
     std::optional<Ended<coord::Coordinator::Turn>> turn;
-    std::optional<Ended<std::optional<OnceResult>>> finished;
+    std::optional<Ended<std::optional<OnceResult>>> finished, recorded_late;
+    std::optional<LossReason> lost;
     bool is_wanted = true;  // a turn
     bool is_over = false;
   };
@@ -78,7 +82,11 @@ class Running {
   OnceEnd reconcile();
   /// Or why there is nothing to go by; the right is given back then.
   tl::expected<Ran, OnceEnd> run_words(const std::vector<std::string>& words);
-  OnceEnd record(const OnceRecord& record);
+  OnceEnd record(OnceRecord record);
+  /// It ran to its end, and that may not be on record (or surely is not), for this reason.
+  [[nodiscard]] OnceEnd unrecorded(OnceRecord record, const std::string& why, How how = How::unrecorded) const;
+  /// What the same call does if it is not.
+  [[nodiscard]] std::string what_a_repeat_does() const;
   void give_back(bool has_begun);
   /// Nothing: it is there. Otherwise how waiting for it ended.
   std::optional<OnceEnd> wait_for(const std::function<bool()>& is_there);
@@ -114,8 +122,10 @@ void Running::begin() {
     told->turn = std::move(got);
     here_.wake();
   };
-  events.lost = [this, told = told_](LossReason) {
-    if (!told->is_over) here_.lost();
+  events.lost = [this, told = told_](LossReason reason) {
+    if (told->is_over) return;
+    told->lost = reason;
+    here_.lost();
   };
   events.finished = [this, told = told_](auto got) {
     if (told->is_over) return;
@@ -183,6 +193,10 @@ OnceEnd Running::run_command() {
   if (ran->record.exit_code == 0 || (job_.records_failures && !was_killed)) return record(ran->record);
   // An exit code says that it is not done, so that the next caller runs it; a signal says nothing.
   give_back(was_killed);
+  if (was_killed && job_.what.abandoned == OnceOptions::Abandoned::hold) {
+    complain("signal " + std::to_string(ran->signal) + " ended the command, so " + job_.what.key +
+             " is held for a person: " + for_a_person(job_.what.key, (*told_->turn)->held->epoch()));
+  }
   return {.exit_code = ran->record.exit_code, .signal = ran->signal, .output = std::move(ran->record.output)};
 }
 
@@ -240,36 +254,80 @@ tl::expected<Running::Ran, OnceEnd> Running::run_words(const std::vector<std::st
   };
   if (ended.ending.was_late) return cut_short(How::late, "its time was over: the command was ended");
   if (ended.ending.was_lost) {
-    return cut_short(How::lost, "the right to " + job_.what.key + " was lost: the command was ended");
+    return cut_short(How::lost, why_lost(job_.what.key, told_->lost, job_.options.renews));
   }
+  const int exit_code = ended.ending.exit.code;
   auto printed = output->content();
   if (!printed) {
-    return cut_short(printed.error().code == Code::exhausted ? How::too_large : How::failed, printed.error().detail);
+    give_back(true);
+    const bool is_large = printed.error().code == Code::exhausted;
+    return tl::unexpected(
+        unrecorded({exit_code, ""}, printed.error().detail, is_large ? How::too_large : How::unrecorded));
   }
-  return Ran{{ended.ending.exit.code, *std::move(printed)}, ended.ending.exit.signal};
+  return Ran{{exit_code, *std::move(printed)}, ended.ending.exit.signal};
 }
 
-OnceEnd Running::record(const OnceRecord& record) {
+std::string Running::what_a_repeat_does() const {
+  switch (job_.what.abandoned) {
+    case OnceOptions::Abandoned::hold:
+      return "the same call is told the result, or that it is held for a person";
+    case OnceOptions::Abandoned::reconcile:
+      return "the same call is told the result, or has " + job_.reconcile + " find out";
+    case OnceOptions::Abandoned::rerun:
+      break;
+  }
+  return "a repeat runs it again where it is not on record, unless it says --abandoned hold or reconcile";
+}
+
+OnceEnd Running::unrecorded(OnceRecord record, const std::string& why, How how) const {
+  return {.how = how,
+          .why = job_.what.key + " ran to its end, with exit code " + std::to_string(record.exit_code) +
+                 ", and its result may not be on record: " + why + "; " + what_a_repeat_does(),
+          .exit_code = record.exit_code,
+          .output = std::move(record.output)};
+}
+
+OnceEnd Running::record(OnceRecord record) {
   std::string content = to_content(record);
   if (content.size() > OnceResult::most) {
     give_back(true);
-    return end(How::too_large, "the command printed " + std::to_string(record.output.size()) +
-                                   " bytes, which as JSON writes them are " + std::to_string(content.size()) +
-                                   ", and at most " + std::to_string(OnceResult::most) +
-                                   " can be recorded: have it print where its output is");
+    const std::string printed = std::to_string(record.output.size());
+    return unrecorded(std::move(record),
+                      "the command printed " + printed + " bytes, which as JSON writes them are " +
+                          std::to_string(content.size()) + ", and at most " + std::to_string(OnceResult::most) +
+                          " can be recorded: have it print where its output is",
+                      How::too_large);
   }
-  const auto taken = here_.coordinator().finish(
-      **told_->turn, {record.exit_code == 0, std::move(content), here_.session().wall()}, job_.retention);
-  if (!taken) {
-    give_back(true);
-    return end(taken.error().code == Code::unavailable ? How::lost : How::too_large, taken.error().detail);
+  const auto& turn = **told_->turn;
+  const OnceResult result{record.exit_code == 0, std::move(content), here_.session().wall()};
+  const bool is_held = here_.coordinator().finish(turn, result, job_.retention).has_value();
+  if (!is_held) {
+    // What it came to is recorded all the same while nobody else has had the key (F23).
+    here_.coordinator().record(job_.what.key, turn.held->epoch(), result, job_.retention,
+                               std::max(job_.options.patience, job_.options.recording),
+                               [this, told = told_](Ended<OnceResult> got) {
+                                 if (told->is_over) return;
+                                 told->recorded_late = std::move(got);
+                                 here_.wake();
+                               });
   }
-  if (auto waited = wait_for([&] { return told_->finished.has_value(); })) {
-    if (waited->how == How::unavailable) waited->why += ": whether the result was recorded is not known";
-    return *std::move(waited);
+  const auto& recorded = is_held ? told_->finished : told_->recorded_late;
+  if (const auto waited = wait_for([&] { return recorded.has_value(); })) {
+    const bool by_signal = waited->how == How::interrupted;
+    return unrecorded(std::move(record), by_signal ? "signal " + std::to_string(waited->exit_code - 128) +
+                                                         " ended the wait for the store"
+                                                   : waited->why);
   }
-  if (!*told_->finished) return end(told_->finished->error());
-  return {.exit_code = record.exit_code, .output = record.output};
+  if (!*recorded) {
+    const Failure& failure = recorded->error();
+    if (failure.kind != Failure::Kind::refused) return unrecorded(std::move(record), failure.error.detail);
+    return {.how = How::lost,
+            .why = "the right to " + job_.what.key + " was lost; the command ran to its end, with exit code " +
+                   std::to_string(record.exit_code) + ". " + failure.error.detail,
+            .exit_code = record.exit_code,
+            .output = std::move(record.output)};
+  }
+  return {.exit_code = record.exit_code, .output = std::move(record.output)};
 }
 
 /// --abandoned and --reconcile

@@ -46,24 +46,26 @@ struct OnceEnd {
     interrupted,  ///< by the signal `exit_code` - 128, before there was anything to tell
     busy,         ///< somebody else is running it
     held,         ///< somebody began and left no result: that is for a person to decide
+    unrecorded,   ///< the command ran to its end (`exit_code`, `output`), and that may not be on record, or is not
     mismatch,     ///< the key was used with another input
     not_started,  ///< there is no such command, or no room for it
-    lost,         ///< the right was lost while the command ran, or before its result was recorded
+    lost,         ///< the right was lost while the command ran, or before its result was recorded (`output`)
     late,         ///< the command was ended because its time was over
-    too_large,    ///< what the command printed does not fit
+    too_large,    ///< it ran to its end, and what it printed does not fit, so that it is not on record
     unavailable,  ///< the store could not be asked in time
     failed,       ///< what trying again does not help with: no table, a damaged row
   };
   How how = How::told;
   std::string why;  ///< for people; empty where there is something to tell, and after a signal
   int exit_code = 0;
-  int signal = 0;  ///< that ended the command; 0: it ended by itself
-  std::string output;
+  int signal = 0;      ///< that ended the command; 0: it ended by itself
+  std::string output;  ///< of the command, where it ran to its end and that is there
   bool is_replay = false;
 };
 
-/// Runs the command, or finds what became of it. What it printed is told only once it is recorded: nobody sees a
-/// result that others would not be shown. Waits; who gave up on the store may call it again for another key.
+/// Runs the command, or finds what became of it. What it printed is told once it is recorded, or as what may not be:
+/// nobody takes for its result what others would not be shown. Waits; who gave up on the store may call it again for
+/// another key.
 [[nodiscard]] OnceEnd run_once(Coordination& here, const OnceJob& job);
 
 }  // namespace holdfast::cli

@@ -37,7 +37,11 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
     acquired = std::move(got);
     here.wake();
   };
-  events.lost = [&](LossReason) { here.lost(); };
+  std::optional<LossReason> lost;
+  events.lost = [&](LossReason reason) {
+    lost = reason;
+    here.lost();
+  };
   events.ended = [&](coord::HoldEnd how, const Error&) {
     ended = how;
     here.wake();
@@ -69,7 +73,7 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   }
   if (end.not_started) return complain_of_start(*end.not_started);
   if (end.ending.was_lost) {
-    complain("the right to " + settings.task + " was lost: the command was ended");
+    complain(why_lost(settings.task, lost, options.renews));
     return static_cast<int>(CoordExit::lost);
   }
   if (ran_on) complain("the right to " + settings.task + " had ended before the command did");

@@ -33,7 +33,8 @@ std::string lease_words(const TaskView& view, WallTime now) {
     case State::held:
       return runtime::describe_duration(left) + " left";
     case State::ended:
-      return "ended " + runtime::describe_duration(left) + " ago";
+      // For who would run a key, that it was begun and left no result is what counts.
+      return (view.kind == Kind::once ? "abandoned, ended " : "ended ") + runtime::describe_duration(left) + " ago";
     case State::free:
     case State::done:
     case State::failed:
@@ -116,7 +117,9 @@ Result<int> release(Coordination& here, const TaskSettings& settings) {
   if (!released) return released.error();
   if (released->was_repeat) return fail(Code::not_found, "nobody holds " + settings.task);
   if (settings.call.json) return answer(boost::json::serialize(json_of(released->task)) + "\n");
-  return answer("released " + settings.task + ", epoch " + std::to_string(settings.epoch) + "\n");
+  const bool was_held = (*found)->state == State::held;
+  return answer("released " + settings.task + ", epoch " + std::to_string(settings.epoch) +
+                (was_held ? "; its holder finds out at its next renewal, and may run on until then\n" : "\n"));
 }
 
 CLI::App& add_one(Setup setup, CommandText text, const std::string& failed,
@@ -157,7 +160,8 @@ void add_release(Setup setup) {
   CLI::App& app =
       add_one(setup,
               {.name = "release",
-               .description = "take a lease away from who had it under this epoch; its holder is not asked",
+               .description = "take a lease away from who had it under this epoch; its holder is not asked: it finds "
+                              "out at its next renewal, and may run on until then",
                .example = "task release invoice-17 --once --epoch 1"},
               "nobody held it under this epoch; or something else failed", settings, release);
   add_name(app, "TASK", settings->task, "its name");

@@ -16,6 +16,7 @@
 #include "core/coord/queue.hpp"
 #include "core/coord/queue_look.hpp"
 #include "core/coord/stock.hpp"
+#include "core/coord/task.hpp"
 #include "holdfast/coordinator.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/environment.hpp"
@@ -86,6 +87,8 @@ Result<void> check_visibility(Duration visibility) {
 }
 
 Ended<void> came_to(HoldEnd how, const Error& error, const std::string& key) {
+  const std::string name(name_in(key));
+  const std::string detail = error.detail.empty() ? "" : " " + error.detail;
   switch (how) {
     case HoldEnd::released:
       return {};
@@ -93,16 +96,24 @@ Ended<void> came_to(HoldEnd how, const Error& error, const std::string& key) {
     case HoldEnd::unavailable:
     case HoldEnd::unanswered:
       return tl::unexpected(Failure{
-          Failure::Kind::unknown,
-          Error(Code::unavailable,
-                "The store did not say whether " + key + " was given back; it runs out by itself. " + error.detail)});
+          Failure::Kind::unknown, Error(Code::unavailable, "The store did not say whether " + name +
+                                                               " was given back; it runs out by itself." + detail)});
     case HoldEnd::lost:
     case HoldEnd::beaten:
     case HoldEnd::rejected:
       break;
   }
-  return tl::unexpected(Failure{
-      Failure::Kind::refused, Error(Code::unavailable, key + " was lost before it was given back. " + error.detail)});
+  return tl::unexpected(Failure{Failure::Kind::refused,
+                                Error(Code::unavailable, name + " was lost before it was given back." + detail)});
+}
+
+/// It has happened, whatever became of the key: that is not to be taken for a refusal.
+Failure after_it_ran(Failure failure) {
+  if (failure.kind == Failure::Kind::refused) failure.kind = Failure::Kind::unknown;
+  failure.error.detail +=
+      " The function was called and ended: whoever is next may call it again, unless he says Abandoned::hold or "
+      "reconcile.";
+  return failure;
 }
 
 }  // namespace
@@ -183,7 +194,7 @@ class Coordinator::Impl {
   [[nodiscard]] Result<coord::TaskOptions> task(const LeaseOptions& lease, Duration wait, bool renews) const {
     auto terms = make_terms(lease);
     if (!terms) return tl::unexpected(terms.error());
-    return coord::TaskOptions{*terms, renews, wait, options_.patience};
+    return coord::TaskOptions{*terms, renews, wait, options_.patience, terms->lease};
   }
 
   /// A procedure, made on the loop with its deadline and randomness last.
@@ -216,7 +227,8 @@ class Coordinator::Impl {
 
  private:
   [[nodiscard]] HoldingPtr make_holding();
-  Ended<OnceRun> finish(const HoldingPtr& holding, OnceResult result, Duration retention);
+  Ended<OnceRun> finish(const HoldingPtr& holding, const std::string& key, const coord::TaskOptions& task,
+                        OnceResult result, Duration retention);
   void leave(const HoldingPtr& holding);
 
   coord::Coordinator* const coordinator_;  // lives on the loop, as that does in the engine
@@ -291,7 +303,7 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
       if (holding->on_finished) std::exchange(holding->on_finished, {})(std::move(how));
     };
     events.is_wanted = is_wanted;
-    coordinator.once(std::move(what), task, std::move(events));
+    coordinator.once(what, task, std::move(events));
   };
   const auto turn = ask_and_wait<Turn>(options.cancel, ask);
   if (!turn) return tl::unexpected(turn.error());
@@ -299,8 +311,12 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
   if (turn->hold) {
     return tl::unexpected(
         Failure{Failure::Kind::refused,
-                Error(Code::unavailable, turn->hold->owner + " began this and left no result: find out what became "
-                                                             "of it, then release its row to have it run again.")});
+                Error(Code::unavailable,
+                      what.key + " was begun by " + turn->hold->owner +
+                          " and left no result; nothing was called. Find out what became of it. If it was done, "
+                          "record that with Abandoned::reconcile; if not, have it run again: holdfast task release "
+                          "--once --epoch " +
+                          std::to_string(turn->hold->epoch.value) + " -- " + what.key)});
   }
   Right right(std::make_unique<Right::Impl>(engine_, holding));
   std::optional<OnceResult> result;
@@ -312,36 +328,39 @@ Ended<OnceRun> Coordinator::Impl::run_once(OnceOptions what, const coord::TaskOp
     throw;
   }
   if (!result) {
-    if (const auto given_back = right.release(); !given_back) return tl::unexpected(given_back.error());
+    const auto given_back = right.release();
+    if (!given_back) return tl::unexpected(after_it_ran(given_back.error()));
     return OnceRun{};
   }
   holding->cease();
   result->at = runtime::wall_now();
-  return finish(holding, *std::move(result), options.retention);
+  return finish(holding, what.key, task, *std::move(result), options.retention);
 }
 
-Ended<OnceRun> Coordinator::Impl::finish(const HoldingPtr& holding, OnceResult result, Duration retention) {
+Ended<OnceRun> Coordinator::Impl::finish(const HoldingPtr& holding, const std::string& key,
+                                         const coord::TaskOptions& task, OnceResult result, Duration retention) {
   using Finished = std::optional<OnceResult>;
-  return engine_
-      ->call<Finished>([&](std::function<void(Ended<Finished>)> answer) {
-        if (!holding->turn) return answer(Finished());  // lost
-        const Turn turn = *holding->turn;               // it ends within
-        holding->held.reset();
-        const auto fits = coordinator_->finish(turn, std::move(result), retention);
-        if (!fits) {
-          // It was run, and what came of it stands nowhere: that is for the next caller's policy (F22).
-          turn.held->leave();
-          const bool was_lost = fits.error().code == Code::unavailable;
-          return answer(
-              tl::unexpected(Failure{was_lost ? Failure::Kind::refused : Failure::Kind::rejected, fits.error()}));
-        }
+  const auto finished = engine_->call<Finished>([&](std::function<void(Ended<Finished>)> answer) {
+    if (holding->turn) {
+      const Turn turn = *holding->turn;  // it ends within
+      holding->held.reset();
+      const auto taken = coordinator_->finish(turn, result, retention);
+      if (taken) {
         holding->on_finished = std::move(answer);
-      })
-      .and_then([](Finished stands) -> Ended<OnceRun> {
-        if (stands) return OnceRun{*std::move(stands), false};
-        return tl::unexpected(Failure{
-            Failure::Kind::refused, Error(Code::unavailable, "The lease was lost before the result was recorded.")});
-      });
+        return;
+      }
+      // It was run, and what came of it stands nowhere yet: that is for the next caller's policy (F22).
+      turn.held->leave();
+      if (taken.error().code != Code::unavailable) {
+        return answer(tl::unexpected(Failure{Failure::Kind::rejected, taken.error()}));
+      }
+    }
+    // Its lease is over; until somebody else has had the key, that is no reason not to record it (F23).
+    coordinator_->record(key, holding->guard->epoch(), result, retention, std::max(task.patience, task.recording),
+                         std::move(answer));
+  });
+  if (finished) return OnceRun{*finished, false};
+  return tl::unexpected(after_it_ran(finished.error()));
 }
 
 void Coordinator::Impl::leave(const HoldingPtr& holding) {

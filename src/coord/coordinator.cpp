@@ -32,7 +32,7 @@ struct Coordinator::Once {
   OnceEvents events;
   unsigned beaten = 0;
   Epoch epoch;
-  std::shared_ptr<std::optional<OnceResult>> result = std::make_shared<std::optional<OnceResult>>();
+  std::shared_ptr<std::optional<Turn::Given>> given = std::make_shared<std::optional<Turn::Given>>();
 };
 
 Coordinator::Coordinator(std::string id, Store& store, Loop& loop)
@@ -365,7 +365,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     if (free == nullptr) return what->events.turn(std::move(turn));
     if (what->events.is_wanted && !what->events.is_wanted()) return what->events.turn(tl::unexpected(not_wanted()));
     turn.was_abandoned = free->was_abandoned;
-    turn.result = what->result;
+    turn.given = what->given;
     Claim asked;
     asked.options = what->task;
     asked.by = what->options.deadline;
@@ -394,46 +394,50 @@ Result<void> Coordinator::finish(const Turn& turn, OnceResult result, Duration r
     return fail(Code::unavailable, "The lease on " + std::string(name_in(turn.held->key())) +
                                        " was lost before the result was recorded.");
   }
-  *turn.result = result;
   turn.held->release(LookOnce::result_changes(result, retention, loop_.wall()));
+  *turn.given = Turn::Given{std::move(result), retention};
   return {};
 }
 
 void Coordinator::finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error) {
   if (!what->events.finished) return;
-  const bool has_result = what->result->has_value();
-  if (how == HoldEnd::released) return what->events.finished(*what->result);
-  if (how == HoldEnd::doubtful && has_result) return settle(what);
-  Failure failure;
-  if (how == HoldEnd::doubtful) {
-    failure = {Failure::Kind::unknown,
-               Error(Code::unavailable, "The store did not say in time whether " + what->options.key +
-                                            " was given back; if not, it runs out by itself. " + error.detail)};
-  } else {
-    failure = {Failure::Kind::refused,
-               Error(Code::unavailable, "The lease on " + what->options.key + " was lost before " +
-                                            (has_result ? "the result was recorded. " : "it was given back. ") +
-                                            error.detail)};
+  const std::optional<Turn::Given>& given = *what->given;
+  if (how == HoldEnd::released) {
+    return what->events.finished(given ? std::optional(given->result) : std::nullopt);
   }
-  what->events.finished(tl::unexpected(std::move(failure)));
+  if (given) {
+    // Whether it arrived is in the row (S5); where nobody has had that since, it can still be recorded.
+    return record(what->options.key, what->epoch, given->result, given->retention,
+                  std::max(what->task.patience, what->task.recording),
+                  [what](Ended<OnceResult> got) { what->events.finished(std::move(got)); });
+  }
+  const bool is_known = how != HoldEnd::doubtful;
+  std::string why = is_known ? "The lease on " + what->options.key + " was lost before it was given back."
+                             : "The store did not say in time whether " + what->options.key +
+                                   " was given back; if not, it runs out by itself.";
+  if (!error.detail.empty()) why += " " + error.detail;
+  what->events.finished(tl::unexpected(
+      Failure{is_known ? Failure::Kind::refused : Failure::Kind::unknown, Error(Code::unavailable, std::move(why))}));
 }
 
-/// Whether the result arrived is in the row (S5).
-void Coordinator::settle(const std::shared_ptr<Once>& what) {
-  OnceOptions options = what->options;
-  options.wait_until = loop_.instant();
-  options.deadline = loop_.instant() + what->task.patience;
-  options.abandoned = OnceOptions::Abandoned::hold;
-  auto procedure = std::make_unique<LookOnce>(std::move(options), loop_.random());
-  const LookOnce* looked = procedure.get();
-  runner_.run(std::move(procedure), [what, looked] {
-    const Ended<OnceLook>& found = *looked->result();
-    const auto* done = found ? std::get_if<OnceDone>(&*found) : nullptr;
-    if (done != nullptr && done->epoch == what->epoch) return what->events.finished(*what->result);
-    what->events.finished(
-        tl::unexpected(Failure{Failure::Kind::unknown,
-                               Error(Code::unavailable, "It is not known whether the result of " + what->options.key +
-                                                            " was recorded: the store did not answer in time.")}));
+void Coordinator::record(const std::string& key, Epoch epoch, OnceResult result, Duration retention,
+                         Duration patience, RecordHandler handler) {
+  const Instant deadline = loop_.instant() + clamped(patience, waited);
+  auto procedure =
+      std::make_unique<RecordOnce>(key, owner_, epoch, std::move(result), retention, deadline, loop_.random());
+  const RecordOnce* recording = procedure.get();
+  runner_.run(std::move(procedure), [recording, key, handler = std::move(handler)] {
+    Ended<OnceResult> got = *recording->result();
+    if (got || got.error().kind == Failure::Kind::rejected) return handler(std::move(got));
+    Failure failure = got.error();
+    if (recording->is_overtaken()) {
+      failure.kind = Failure::Kind::refused;  // no try of ours passes the fence any more, whenever it arrives
+    } else {
+      failure = {Failure::Kind::unknown,
+                 Error(Code::unavailable, "It is not known whether the result of " + key +
+                                              " was recorded: the store did not answer in time.")};
+    }
+    handler(tl::unexpected(std::move(failure)));
   });
 }
 

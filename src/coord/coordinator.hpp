@@ -23,6 +23,8 @@ struct TaskOptions {
   bool renews = true;                           ///< false: it ends when its lease does
   Duration wait{};                              ///< how long somebody who holds it is waited for; 0: not at all
   Duration patience = std::chrono::seconds(5);  ///< how long the store is waited for
+  /// How long it is tried to record a result once `patience` has gone by in vain; at least as long as that again.
+  Duration recording{};
 };
 
 /// A lease that is held, in the hands of who acts under it. All on the loop's thread, but for the guard, which may be
@@ -131,17 +133,22 @@ class Coordinator {
 
   /// What a caller of once() is to do, or what there is.
   struct Turn {
-    std::shared_ptr<Held> held;                         ///< run it under this lease, then finish(); null: do not run
-    bool was_abandoned = false;                         ///< somebody began before and left no result
-    std::optional<OnceDone> done;                       ///< it has been run
-    std::optional<OnceHeld> hold;                       ///< somebody is to decide (OnceOptions::Abandoned::hold)
-    std::shared_ptr<std::optional<OnceResult>> result;  // what finish() was given, until it is known to stand
+    std::shared_ptr<Held> held;    ///< run it under this lease, then finish(); null: do not run
+    bool was_abandoned = false;    ///< somebody began before and left no result
+    std::optional<OnceDone> done;  ///< it has been run
+    std::optional<OnceHeld> hold;  ///< somebody is to decide (OnceOptions::Abandoned::hold)
+    struct Given {
+      OnceResult result;
+      Duration retention{};
+    };
+    std::shared_ptr<std::optional<Given>> given;  // to finish()
   };
   struct OnceEvents {
     std::function<void(Ended<Turn>)> turn;
     std::function<void(LossReason)> lost;
     /// After a turn with a lease: the result given to finish(), which stands in the row. Nothing: none was given, and
-    /// the lease was given back. Failure::Kind::unknown: that is not known; refused: it was lost before.
+    /// the lease was given back. Failure::Kind::unknown: that is not known; refused: it was lost before, and what was
+    /// given to finish() is not recorded. Before that it is tried under the fence, for TaskOptions::recording too.
     std::function<void(Ended<std::optional<OnceResult>>)> finished;
     IsWanted is_wanted = {};  ///< as of TaskEvents
   };
@@ -150,6 +157,12 @@ class Coordinator {
   /// Gives the lease back with the result, which is kept for `retention` at least. Code::usage where it is too large:
   /// then nothing happened, and the lease is still held. Code::unavailable where it is held no longer (F23).
   [[nodiscard]] Result<void> finish(const Turn& turn, OnceResult result, Duration retention);
+  /// Records it for a run of ours under `epoch` that has ended, also where its lease is over, or where it is not
+  /// known whether it was recorded before (RecordOnce): what stands then. Failure::Kind::refused: it does not, for
+  /// good.
+  using RecordHandler = std::function<void(Ended<OnceResult>)>;
+  void record(const std::string& key, Epoch epoch, OnceResult result, Duration retention, Duration patience,
+              RecordHandler handler);
 
   /// What an is_wanted says may have changed: who waits and is not wanted any more is told at once.
   void recheck() { runner_.recheck(); }
@@ -180,7 +193,6 @@ class Coordinator {
   void look(const std::shared_ptr<Acquiring>& what);
   void look(const std::shared_ptr<Once>& what);
   void finished(const std::shared_ptr<Once>& what, HoldEnd how, const Error& error);
-  void settle(const std::shared_ptr<Once>& what);
   void reserve(const std::shared_ptr<Reserving>& what, bool is_first);
   void receive(const std::shared_ptr<Receiving>& what);
   void put_away(const std::shared_ptr<Receiving>& what, const Receipt& receipt);

@@ -168,11 +168,14 @@ void Guards::lost(const GuardPtr& guard, LossReason reason) {
 }
 
 void Guards::ended(const GuardPtr& guard, coord::HoldEnd how) {
+  guard->is_asked_again = false;
   guard->came_to = how;
   remember(guard);
 }
 
 void Guards::finished(const GuardPtr& guard, const Ended<std::optional<OnceResult>>& how) {
+  guard->is_asked_again = false;
+  guard->failure.reset();
   if (how) {
     guard->came_to = coord::HoldEnd::released;
   } else {
@@ -181,6 +184,13 @@ void Guards::finished(const GuardPtr& guard, const Ended<std::optional<OnceResul
     guard->failure = how.error();
   }
   remember(guard);
+}
+
+bool Guards::ask_again(const GuardPtr& guard) {
+  if (std::exchange(guard->is_asked_again, true)) return false;
+  guard->came_to.reset();
+  guard->failure.reset();
+  return true;
 }
 
 void Guards::remember(const GuardPtr& guard) {

@@ -44,6 +44,7 @@ struct Guard {
   std::string reason;                     // of a loss, or of being let go before its deadline
   std::optional<coord::HoldEnd> came_to;  // what became of the write that gave it back
   std::optional<Failure> failure;         // of a "once": why its result does not stand
+  bool is_asked_again = false;            // the store, what became of it
   std::string result_digest;              // of what it was finished with
   std::weak_ptr<Asking> asking;           // who waits for it
   boost::json::object told;               // with it, when it was handed over
@@ -53,6 +54,11 @@ struct Guard {
   [[nodiscard]] bool is_held() const { return held != nullptr && !end; }
   [[nodiscard]] bool runs_out() const { return end && timer != 0; }
   [[nodiscard]] bool is_settled() const { return came_to || failure; }
+  /// Its caller ended it, and the store has not said (yet) whether that arrived.
+  [[nodiscard]] bool is_doubtful() const {
+    const bool is_by_caller = end == GuardEnd::released || end == GuardEnd::finished;
+    return is_by_caller && (!is_settled() || came_to == coord::HoldEnd::doubtful);
+  }
 };
 using GuardPtr = std::shared_ptr<Guard>;
 
@@ -97,6 +103,9 @@ class Guards {
   void lost(const GuardPtr& guard, LossReason reason);
   void ended(const GuardPtr& guard, coord::HoldEnd how);
   void finished(const GuardPtr& guard, const Ended<std::optional<OnceResult>>& how);
+  /// The store is asked once more what became of it, or to take it: one of the above follows. Who waits, waits for
+  /// that. False: it is being asked already.
+  [[nodiscard]] static bool ask_again(const GuardPtr& guard);
 
   /// Calls back when something about it changes, at `limit`, or where the wait is ended. Once.
   using WaitId = std::uint64_t;

@@ -118,10 +118,27 @@ boost::json::object guard_json(const Desk& desk, const Guard& guard) {
 
 Problem gone(const Guard& guard) {
   const std::string it = "The guard of " + guard.kind + " " + guard.name + ", epoch " + std::to_string(guard.epoch);
+  const bool is_finished = guard.end == GuardEnd::finished;
+  if (guard.is_doubtful()) {
+    return {503,
+            "unknown",
+            it + ", was ended by its caller, and the store has not said in time whether " +
+                (is_finished ? "its result was recorded: finish again." : "it was given back: release it again."),
+            {}};
+  }
   switch (guard.end.value_or(GuardEnd::lost)) {
     case GuardEnd::released:
     case GuardEnd::finished:
-      return {410, "released", it + ", was given back by its caller.", {}};
+      if (guard.came_to == coord::HoldEnd::lost) {
+        return {410,
+                "lost",
+                it + ", was lost before " + (is_finished ? "its result was recorded." : "it was given back."),
+                {}};
+      }
+      return {410,
+              "released",
+              it + (is_finished ? ", was finished by its caller." : ", was given back by its caller."),
+              {}};
     case GuardEnd::let_go:
       return {410,
               "let_go",

@@ -67,7 +67,12 @@ void begin(Desk& desk, const CallPtr& call) {
   desk.coordinator.once(std::move(what), right->options, std::move(events));
 }
 
-void tell_finished(const CallPtr& call, const Guard& guard, bool was_repeat) {
+/// What two results have in common that are the same.
+std::string digest_of(const OnceResult& result) {
+  return coord::fingerprint_of((result.succeeded ? "done " : "failed ") + result.content);
+}
+
+void tell_finished(const CallPtr& call, const Guard& guard, const std::string& digest, bool was_repeat) {
   if (!guard.is_settled()) {
     return call->fail(Problem{503, "unknown", "The store did not say in time whether the result was recorded.", {}});
   }
@@ -75,13 +80,29 @@ void tell_finished(const CallPtr& call, const Guard& guard, bool was_repeat) {
     if (guard.failure->kind == Failure::Kind::unknown) return call->fail(*guard.failure);
     return call->fail(Problem{410, "lost", guard.failure->error.detail, {}});
   }
+  if (guard.result_digest != digest) return call->fail(gone(guard));
   call->answer(200, {{"key", guard.name}, {"was_repeat", was_repeat}});
 }
 
 /// When it is known what became of the write, or nobody waits for that any longer (S10).
-void tell_finish(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool was_repeat) {
-  if (guard->is_settled()) return tell_finished(call, *guard, was_repeat);
-  desk.guards.wait(guard, desk.patience * 2, [call, guard, was_repeat] { tell_finished(call, *guard, was_repeat); });
+void tell_finish(Desk& desk, const CallPtr& call, const GuardPtr& guard, const std::string& digest, bool was_repeat) {
+  if (guard->is_settled()) return tell_finished(call, *guard, digest, was_repeat);
+  desk.guards.wait(guard, desk.patience * 2,
+                   [call, guard, digest, was_repeat] { tell_finished(call, *guard, digest, was_repeat); });
+}
+
+/// Records it although its right is over, or although it may have been recorded before: under its epoch, while nobody
+/// else has had the key (F23).
+void record(Desk& desk, const GuardPtr& guard, OnceResult result, Duration retention) {
+  if (!Guards::ask_again(guard)) return;
+  desk.coordinator.record(guard->name, Epoch{guard->epoch}, std::move(result), retention, desk.patience,
+                          [&desk, guard](const Ended<OnceResult>& ended) {
+                            if (ended) {
+                              guard->end = GuardEnd::finished;
+                              guard->result_digest = digest_of(*ended);
+                            }
+                            desk.guards.finished(guard, ended);
+                          });
 }
 
 void finish(Desk& desk, const CallPtr& call) {
@@ -91,22 +112,26 @@ void finish(Desk& desk, const CallPtr& call) {
     return call->fail(
         Problem{404, "not_found", "There is no such guard of this key, or it is no longer remembered.", {}});
   }
-  const std::string digest =
-      coord::fingerprint_of((body.flag("succeeded") ? "done " : "failed ") + body.text("content"));
+  OnceResult result{body.flag("succeeded"), body.text("content"), desk.loop.wall()};
+  const Duration retention = body.duration("retention");
+  const std::string digest = digest_of(result);
   if (guard->end == GuardEnd::finished && guard->result_digest == digest) {
-    return tell_finish(desk, call, guard, true);
+    if (guard->is_settled() && guard->is_doubtful()) record(desk, guard, std::move(result), retention);
+    return tell_finish(desk, call, guard, digest, true);
+  }
+  if (guard->end == GuardEnd::lost && (guard->is_settled() || guard->is_asked_again)) {
+    record(desk, guard, std::move(result), retention);
+    return tell_finish(desk, call, guard, digest, false);
   }
   if (!guard->is_held() || !guard->held->guard()->holds(desk.loop.instant())) return call->fail(gone(*guard));
-  const auto taken =
-      desk.coordinator.finish(guard->turn, OnceResult{body.flag("succeeded"), body.text("content"), desk.loop.wall()},
-                              body.duration("retention"));
+  const auto taken = desk.coordinator.finish(guard->turn, std::move(result), retention);
   if (!taken && taken.error().code == Code::usage) {
     return call->fail(Problem{413, "too_large", taken.error().detail, "/content"});
   }
   if (!taken) return call->fail(Problem{410, "lost", taken.error().detail, {}});
   guard->result_digest = digest;
   desk.guards.leave(guard, GuardEnd::finished);
-  tell_finish(desk, call, guard, false);
+  tell_finish(desk, call, guard, digest, false);
 }
 
 Schema turn_schema() {

@@ -1,4 +1,5 @@
 // Tasks, and the guards of their callers.
+#include "core/coord/task_look.hpp"
 #include "serve/right.hpp"
 
 namespace holdfast::serve {
@@ -80,12 +81,29 @@ void tell_release(Desk& desk, const CallPtr& call, const GuardPtr& guard, bool w
   desk.guards.wait(guard, desk.patience * 2, [call, guard, was_repeat] { tell_released(call, *guard, was_repeat); });
 }
 
+/// Whether it was given back was not known: the store is asked again, under its epoch (S5).
+void release_again(Desk& desk, const GuardPtr& guard) {
+  if (!Guards::ask_again(guard)) return;
+  const auto kind = guard->kind == "once" ? TaskView::Kind::once : TaskView::Kind::task;
+  const auto asked = [&desk, guard](const Ended<ReleasedTask>& ended) {
+    const auto end = [&] {
+      if (ended) return coord::HoldEnd::released;
+      return ended.error().kind == Failure::Kind::refused ? coord::HoldEnd::lost : coord::HoldEnd::doubtful;
+    }();
+    desk.guards.ended(guard, end);
+  };
+  desk.coordinator.run(std::make_unique<ReleaseTask>(kind, guard->name, Epoch{guard->epoch},
+                                                     desk.loop.instant() + desk.patience, desk.loop.random()),
+                       asked);
+}
+
 void release(Desk& desk, const CallPtr& call) {
   const GuardPtr guard = guard_of(desk, call);
   if (!guard) return;
   const bool was_repeat = guard->end == GuardEnd::released;
   if (guard->end && !was_repeat) return call->fail(gone(*guard));
   desk.guards.let_go(guard, GuardEnd::released);
+  if (was_repeat && guard->is_settled() && guard->is_doubtful()) release_again(desk, guard);
   tell_release(desk, call, guard, was_repeat);
 }
 

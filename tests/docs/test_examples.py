@@ -62,7 +62,7 @@ class Reader(OnSqlite):
         # As on /usr/bin; its id is noted, so that what serves can be told to end.
         self.script("bin/holdfast", f'echo $$ >"{self.folder}/pid-$1"; exec {serve.PROGRAM} "$@"')
         self.variables["HOME"] = str(self.folder)
-        for name in ("report.sh", "compact.sh", "charge.sh", "ship.sh", "tell-the-customer.sh", "bin/pay", "handler", "handler.sh"):
+        for name in ("report.sh", "compact.sh", "charge.sh", "ship.sh", "tell-the-customer.sh", "bin/pay", "bin/refund", "handler", "handler.sh"):
             self.script(name, f'echo "{pathlib.Path(name).name} $*" >>"{self.folder}/ran"; echo done')
         for name in ("invoice.json", "order.json"):
             (self.folder / name).write_text('{"amount": 30}')
@@ -145,19 +145,30 @@ class Pages(Reader):
         self.shell(f"{block}\nholdfast decide k a; cd elsewhere; holdfast decide k b")
         self.assertEqual(self.shell(f"{block}\nholdfast decide k c"), "a\n")
 
-    @example("docs/coordinators.md", "--abandoned hold")
+    @example("docs/coordinators.md", "--abandoned hold --record-failures")
     def test_a_payment(self, block):
         for _ in range(2):
             self.assertEqual(self.shell(block, id="17"), "done\n")
         self.assertEqual(self.ran(), ["charge.sh invoice.json"])
 
-    @example("docs/coordinators.md", "--abandoned reconcile")
+    @example("docs/coordinators.md", "--reconcile ./was-it-charged.sh")
     def test_a_payment_that_one_can_ask_about(self, block):
         self.script("was-it-charged.sh", f'echo "asked $*" >>"{self.folder}/ran"; echo charged before')
         self.shell("holdfast once invoice-17 -- sh -c 'kill -9 $$'", code=137)
         for _ in range(2):
             self.assertEqual(self.shell(block, id="17"), "charged before\n")
         self.assertEqual(self.ran(), ["asked ./charge.sh invoice.json"])
+
+    @example("docs/coordinators.md", "--reconcile true")
+    def test_both_ways_on_for_a_payment_that_is_held(self, block):
+        was_done, was_not = block.splitlines()
+        for key in ("invoice-17", "invoice-18"):
+            self.shell(f"holdfast once {key} -- sh -c 'kill -9 $$'", code=137)
+        self.assertEqual(self.shell(was_done, id="17"), "")
+        self.assertEqual(self.shell(was_not, id="18", epoch="1"), "released invoice-18, epoch 1\n")
+        for key, printed in (("invoice-17", ""), ("invoice-18", "done\n")):
+            self.assertEqual(self.shell(f"holdfast once {key} --abandoned hold -- ./charge.sh {key}"), printed)
+        self.assertEqual(self.ran(), ["charge.sh invoice-18"])
 
     @example("docs/coordinators.md", "holdfast decide last-seat")
     def test_who_was_first(self, block):
@@ -171,6 +182,18 @@ class Pages(Reader):
         self.assertEqual(out, ["100", "20", "order-17 held", "done", "order-17 confirmed", ""])
         self.assertEqual(self.ran(), ["pay order-17"])
         self.assertEqual(self.shell("holdfast stock show shirt; holdfast stock show hat"), "98\n19\n")
+        out = self.shell(block, order="order-17").split("\n")
+        self.assertEqual(out[2:], ["order-17 confirmed", "done", "order-17 confirmed", ""], "run again")
+        self.assertEqual(self.ran(), ["pay order-17"])
+
+    def test_goods_that_are_paid_for_too_late(self):
+        block = next(text for text in blocks(ROOT / "docs/coordinators.md") if "holdfast stock confirm" in text)
+        self.script("bin/pay", f'echo "pay $*" >>"{self.folder}/ran"; sleep 4')
+        for _ in range(2):
+            process = self.start(block.replace("--ttl 15m", "--ttl 2s"), order="order-17")
+            process.communicate(timeout=PATIENCE_SECONDS)
+            self.assertEqual(process.returncode, 1)
+        self.assertEqual(self.ran(), ["pay order-17", "refund order-17"])
 
     @example("docs/coordinators.md", "holdfast queue receive letters")
     def test_a_consumer(self, block):
@@ -313,7 +336,7 @@ HELP = {
     "queue stats": RECEIVED,
     "task ls": "holdfast init",
     "task show": "holdfast run nightly-report -- true; holdfast once invoice-17 -- true",
-    "task release": "holdfast once invoice-17 --abandoned hold -- sh -c 'kill -9 $$' || true",
+    "task release": "holdfast once invoice-17 --abandoned hold -- sh -c 'kill -9 $$' 2>refused || true",
     "journal ls": f"{SET_ASIDE} shop.journal",
     "journal reconcile": f"{SET_ASIDE} shop.journal",
     "journal set-aside": "holdfast stock add shirt 40; holdfast stock add hat 10",

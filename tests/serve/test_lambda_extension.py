@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -332,6 +333,25 @@ class Examples(ExtensionTest):
         self.assertEqual(ledger.read_text(), "17 30 epoch 1\n")
         told = self.call({"order": {"id": "17", "amount": 31}}, "d")
         self.assertIn("mismatch", told.json()["errorMessage"])
+
+    def test_python_has_a_charge_recorded_though_the_store_was_away(self):
+        extension, ledger = self.start("--store-patience", "300ms"), self.folder / "ledger"
+        os.mkfifo(ledger)  # so that the charge waits for us
+        self.function(sys.executable, str(FOLDER / "managed_runtime.py"), str(EXAMPLES / "lambda_python/handler.py"),
+                      HOLDFAST_URL=f"http://{extension.address}", LEDGER=str(ledger))
+        event, told = {"order": {"id": "17", "amount": 30}}, []
+        calling = threading.Thread(target=lambda: told.append(self.call(event, "a")))
+        calling.start()
+        has_begun = [serve.PROGRAM, "task", "show", "charge/17", "--once", "--store", self.store]
+        self.eventually(lambda: subprocess.run(has_begun, capture_output=True, check=False).returncode == 0)
+        other = sqlite3.connect(self.store.removeprefix("sqlite:"), isolation_level=None, timeout=60)
+        other.execute("BEGIN EXCLUSIVE")
+        self.assertEqual(ledger.read_text(), "17 30 epoch 1\n")
+        time.sleep(3)
+        other.close()
+        calling.join(PATIENCE_SECONDS)
+        self.assertEqual(told[0].json(), {"order": "17", "charged": 30})
+        self.assertEqual(self.call(event, "b").json(), {"order": "17", "charged": 30})
 
     def test_node_works_alone(self):
         extension, index = self.start(), self.folder / "index"

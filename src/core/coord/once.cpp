@@ -1,6 +1,8 @@
 #include "core/coord/once.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
@@ -70,6 +72,43 @@ LookOnce::Plan LookOnce::plan(Now now) {
     return OnceHeld{candidate->owner, candidate->epoch, candidate->expires_at};
   }
   return OnceFree{*std::move(candidate), true};
+}
+
+RecordOnce::RecordOnce(std::string key, WorkerId owner, Epoch epoch, OnceResult result, Duration retention,
+                       Instant deadline, Random& random)
+    : RowProcedure(LookOnce::row_key(key), deadline, random),
+      name_(std::move(key)),
+      owner_(std::move(owner)),
+      epoch_(epoch),
+      result_(std::move(result)),
+      retention_(retention) {}
+
+RecordOnce::Plan RecordOnce::plan(Now now) {
+  const auto refused = [this](std::string why) {
+    is_overtaken_ = true;
+    return Failure{Failure::Kind::refused,
+                   Error(Code::denied, "The result of " + name_ + " is not recorded: " + std::move(why))};
+  };
+  const Row* row = find(key());
+  if (row == nullptr) return refused("its row is gone.");
+  const Ended<Candidate> lease = lease_in(key(), row);
+  if (!lease) return lease.error();
+  if (lease->epoch != epoch_) {
+    return refused("it has epoch " + std::to_string(lease->epoch.value) + " by now, and was run under " +
+                   std::to_string(epoch_.value) + ".");
+  }
+  // Nobody else records anything under this epoch.
+  if (std::optional<OnceResult> there = once_result_in(*row)) return *std::move(there);
+  if (lease->owner != owner_.value) return refused("it was given back, or released by hand, before.");
+  LeaseWrite end;
+  end.kind = LeaseWrite::Kind::release;
+  end.key = key();
+  end.attempt = attempt();
+  end.epoch = epoch_;
+  end.at = now.wall;
+  Update update = render(end, owner_);
+  std::ranges::move(LookOnce::result_changes(result_, retention_, now.wall), std::back_inserter(update.changes));
+  return std::vector{std::move(update)};
 }
 
 std::optional<OnceResult> once_result_in(const Row& row) {

@@ -59,6 +59,28 @@ class LookOnce final : public RowProcedure<OnceLook> {
   const OnceOptions options_;
 };
 
+/// Records what came of a run that has ended, whatever has become of its lease: under its fence, so that it is as
+/// good as on time until somebody else has taken the key, or it was released by hand (F23). Refused then; and where
+/// it has been recorded, that is its success.
+class RecordOnce final : public RowProcedure<OnceResult> {
+ public:
+  /// `owner` and `epoch`: of the run.
+  RecordOnce(std::string key, WorkerId owner, Epoch epoch, OnceResult result, Duration retention, Instant deadline,
+             Random& random);
+  /// Its failure is a refusal by the fence: nothing of it is recorded, now or later.
+  [[nodiscard]] bool is_overtaken() const { return is_overtaken_; }
+
+ private:
+  [[nodiscard]] Plan plan(Now now) override;
+
+  bool is_overtaken_ = false;
+  const std::string name_;
+  const WorkerId owner_;
+  const Epoch epoch_;
+  const OnceResult result_;
+  const Duration retention_;
+};
+
 /// The result in this row, if there is one.
 [[nodiscard]] std::optional<OnceResult> once_result_in(const Row& row);
 

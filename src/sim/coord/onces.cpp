@@ -28,6 +28,7 @@ struct Onces::Call {
   std::string fingerprint{};
   coord::Coordinator::Turn turn{};
   std::string content{};
+  bool is_late = false;  // its result came after its lease
   bool ended = false;
 };
 
@@ -144,13 +145,36 @@ void Onces::finish(const std::shared_ptr<Call>& call) {
   const Duration lease = stage_.terms().lease;
   const Duration retention = call->number % 4 == 3 ? 3 * lease : Duration(24h);
   stage_.calls(call->node.number(), call->about, Verb::finish);
-  if (call->node.coordinator().finish(call->turn, std::move(result), retention)) return;
+  if (call->node.coordinator().finish(call->turn, result, retention)) return;
   stage_.world.marks.hit(Mark::once_finished_late);
-  refused_.insert(call->content);
   if (call->turn.held->guard()->holds(call->node.own_now())) {
     stage_.broken("F23", "its result is refused although it still holds it", call->about);
   }
   call->turn.held->leave();
+  record_late(call, std::move(result), retention);
+}
+
+/// While nobody else has had the key it is as good as on time.
+void Onces::record_late(const std::shared_ptr<Call>& call, OnceResult result, Duration retention) {
+  call->is_late = true;
+  call->node.coordinator().record(
+      "o" + std::to_string(call->number), call->turn.held->epoch(), std::move(result), retention,
+      2 * stage_.terms().lease, [this, call](const Ended<OnceResult>& ended) {
+        if (!ended && ended.error().kind == Failure::Kind::refused) refused(*call);
+        if (!ended || (ended->content == call->content && recorded_.contains(call->content))) return;
+        stage_.broken("F23", "its caller is told that '" + call->content + "' stands, late, and it does not",
+                      call->about);
+      });
+}
+
+void Onces::refused(const Call& call) {
+  stage_.world.marks.hit(Mark::once_result_refused);
+  // What had been recorded, and was past its retention by a clock that is wrong, stands no more.
+  const std::vector<Result>& all = known_[call.number].results;
+  if (!all.empty() && all.back().content == call.content && all.back().until == Instant::max()) {
+    stage_.broken("F23", "its caller is told that '" + call.content + "' does not stand, and it does", call.about);
+  }
+  refused_.insert(call.content);
 }
 
 void Onces::finished(const std::shared_ptr<Call>& call, const Ended<std::optional<OnceResult>>& ended) {
@@ -159,16 +183,8 @@ void Onces::finished(const std::shared_ptr<Call>& call, const Ended<std::optiona
   if (ended && *ended && !recorded_.contains((*ended)->content)) {
     stage_.broken("F23", "its caller is told that '" + (*ended)->content + "' stands, and it does not", call->about);
   }
-  if (!ended && ended.error().kind == Failure::Kind::refused) {
-    stage_.world.marks.hit(Mark::once_result_refused);
-    // What had been recorded, and was past its retention by a clock that is wrong, stands no more.
-    const std::vector<Result>& all = known_[call->number].results;
-    if (!all.empty() && all.back().content == call->content && all.back().until == Instant::max()) {
-      stage_.broken("F23", "its caller is told that '" + call->content + "' does not stand, and it does",
-                    call->about);
-    }
-    refused_.insert(call->content);
-  }
+  // Of one that comes late only the lease has ended here.
+  if (!ended && ended.error().kind == Failure::Kind::refused && !call->is_late) refused(*call);
   if (!ended && ended.error().kind == Failure::Kind::unknown) stage_.world.marks.hit(Mark::once_result_unknown);
   call->node.end();
 }

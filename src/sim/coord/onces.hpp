@@ -35,6 +35,8 @@ class Onces final : public LeasedScene {
   void was_told(const Call& call, const OnceDone& done);
   void run(const std::shared_ptr<Call>& call);
   void finish(const std::shared_ptr<Call>& call);
+  void record_late(const std::shared_ptr<Call>& call, OnceResult result, Duration retention);
+  void refused(const Call& call);
   void finished(const std::shared_ptr<Call>& call, const Ended<std::optional<OnceResult>>& ended);
   void recorded(std::size_t number, const Write::Left& left, const Origin& origin);
 
