@@ -129,5 +129,24 @@ TEST_F(CoordRecording, f22_both_ways_on_for_what_is_held_are_as_they_are_told) {
   EXPECT_EQ(done.out, "") << "it is done, and was not run";
 }
 
+TEST_F(CoordRecording, what_was_begun_and_left_is_shown_as_abandoned) {
+  EXPECT_EQ(program.run({"once", "inv", "--", "/bin/sh", "-c", "kill -9 $$"}).code, 137);
+  EXPECT_THAT(program.run({"task", "ls"}).out, HasSubstr("abandoned, ended "));
+  EXPECT_THAT(program.run({"task", "show", "inv", "--once"}).out, HasSubstr("lease   abandoned, ended "));
+  EXPECT_THAT(program.run({"task", "show", "inv", "--once", "--json"}).out, HasSubstr(R"("state":"ended")"));
+}
+
+TEST_F(CoordRecording, s06_who_is_ended_is_told_why_his_right_was_lost_and_who_released_it_that_he_may_run_on) {
+  auto runs = program.start_command({"/bin/sh", "-c", R"(exec "$0" "$@" 2>err)", test::program_file, "run", "t",
+                                     "--ttl", "2s", "--", "/bin/sh", "-c", "touch led; exec sleep 100"});
+  ASSERT_TRUE(runs);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(program.file("led")); }));
+  const auto released = program.run({"task", "release", "t", "--epoch", "1"});
+  EXPECT_EQ(released.out,
+            "released t, epoch 1; its holder finds out at its next renewal, and may run on until then\n");
+  EXPECT_EQ(runs->wait(30s), (runtime::Exit{76, 0}));
+  EXPECT_THAT(program.read("err"), HasSubstr("since somebody released it by hand or took it over"));
+}
+
 }  // namespace
 }  // namespace holdfast

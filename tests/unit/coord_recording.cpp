@@ -254,5 +254,17 @@ TEST_F(RecordingFromCpp, f22_who_is_refused_what_is_held_is_told_both_ways_on) {
   EXPECT_THAT(held.error().error.detail, HasSubstr("holdfast task release --once --epoch 1 -- inv"));
 }
 
+TEST_F(RecordingFromCpp, that_a_right_was_lost_is_told_with_its_name_and_nothing_behind_it) {
+  const auto coordinator = open();
+  auto right = coordinator->acquire("nightly", {.lease = {.lease = 300ms}, .renews = false});
+  ASSERT_TRUE(right);
+  while (right->holds()) std::this_thread::sleep_for(10ms);
+  std::this_thread::sleep_for(100ms);
+  const auto released = right->release();
+  ASSERT_FALSE(released);
+  EXPECT_TRUE(released.error().error.detail.starts_with("nightly was lost before it was given back."));
+  EXPECT_FALSE(released.error().error.detail.ends_with(" "));
+}
+
 }  // namespace
 }  // namespace holdfast::coord
