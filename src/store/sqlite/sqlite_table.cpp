@@ -96,7 +96,7 @@ Sql<void> SqliteTable::open() {
       return tl::unexpected(
           Failure{Outcome::throttled,
                   {Code::unavailable, "the database was moved away or deleted while it was in use: put it back at " +
-                                          options_.path + " or run " + init_command(options_.path)}});
+                                          options_.path + " (a new one would be empty)"}});
     }
     if (error == ENOENT) {
       return rejected(Code::not_found,
