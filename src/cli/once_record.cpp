@@ -107,7 +107,8 @@ Result<std::string> CapturedOutput::content() const {
   }
   const auto size = dropped_ + static_cast<std::uintmax_t>(file.st_size);
   if (size > OnceResult::most) {
-    return fail(Code::exhausted, "the command printed " + std::to_string(size) + " bytes, and at most " +
+    return fail(Code::exhausted, std::string("the command printed ") + (dropped_ > 0 ? "at least " : "") +
+                                     std::to_string(size) + " bytes, and at most " +
                                      std::to_string(OnceResult::most) +
                                      " can be recorded: have it print where its output is");
   }

@@ -34,7 +34,7 @@ class CapturedOutput {
  private:
   explicit CapturedOutput(int descriptor) : descriptor_(descriptor) {}
   int descriptor_;
-  std::uintmax_t dropped_ = 0;
+  std::uintmax_t dropped_ = 0;  // at least: more may be written while it is dropped
 };
 
 }  // namespace holdfast::cli

@@ -88,7 +88,7 @@ void Coordinator::claim(const Candidate& candidate, std::shared_ptr<const Claim>
     claim->failed({Failure::Kind::unavailable, Error(Code::unavailable, "Nothing happened: " + why)});
   };
   // False: held by this very process, or the wall clock was set back since it was looked at.
-  if (!by->claim(candidate, claim->by, claim->extra, std::move(events))) claim->beaten();
+  if (!by->claim(candidate, claim->by, claim->extra, claim->was_left, std::move(events))) claim->beaten();
 }
 
 /// Another look after a claim that came to nothing: soon, and later each time, so that a row which looks free and
@@ -370,6 +370,7 @@ void Coordinator::look(const std::shared_ptr<Once>& what) {
     asked.options = what->task;
     asked.by = what->options.deadline;
     asked.extra = LookOnce::claim_changes(what->options);
+    asked.was_left = free->was_abandoned;
     asked.won = [what, turn](std::shared_ptr<Held> held) mutable {
       what->epoch = held->epoch();
       turn.held = std::move(held);

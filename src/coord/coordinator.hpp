@@ -177,6 +177,7 @@ class Coordinator {
     TaskOptions options;
     Instant by{};  ///< it is given up
     std::vector<Change> extra;
+    bool was_left = false;
     std::function<void(std::shared_ptr<Held>)> won;
     std::function<void()> beaten;  ///< look again
     std::function<void(Failure)> failed;

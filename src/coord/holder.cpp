@@ -24,12 +24,14 @@ Holder::~Holder() {
   }
 }
 
-bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> extra, HoldEvents events) {
+bool Holder::claim(const Candidate& candidate, Instant by, std::vector<Change> extra, bool was_left,
+                   HoldEvents events) {
   if (!keeper_.claim(candidate, loop_.now(), by)) return false;
   Place& place = places_[keeper_.find(candidate.key).value()];
   place = Place{};
   place.events = std::move(events);
   place.with_claim = std::move(extra);
+  place.is_left = was_left;
   soon();
   return true;
 }
@@ -40,6 +42,7 @@ void Holder::release(const std::string& key, std::vector<Change> extra, Duration
   Place& place = places_.at(*slot);
   if (!place.guard || place.release_asked) return;
   place.release_asked = true;
+  place.is_left = false;
   place.with_release = std::move(extra);
   // Effects are over: who still looks at the guard is to see that.
   place.guard->revoke();

@@ -44,8 +44,9 @@ class Holder {
   Holder& operator=(const Holder&) = delete;
 
   /// Asks for the lease, until `by` at the latest; `extra` goes with the claim. False, and no event: it is not
-  /// claimable yet, or its key is held or asked for here already.
-  bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, HoldEvents events);
+  /// claimable yet, or its key is held or asked for here already. `was_left`: the row says that somebody began and
+  /// left (F22); where it is won too late to be told to anybody, it says so still.
+  bool claim(const Candidate& candidate, Instant by, std::vector<Change> extra, bool was_left, HoldEvents events);
   /// Gives it back, if it is still held; `extra` goes with it, in the same conditional write. Where the store does
   /// not say so within `patience`, that is the end that is told (S10); the tries go on behind it.
   void release(const std::string& key, std::vector<Change> extra, Duration patience);

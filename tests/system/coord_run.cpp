@@ -528,7 +528,7 @@ TEST_F(CoordRun, output_without_end_fills_no_disk_and_leaves_no_file) {
   const std::string script =
       R"sh(exec 3>&1; ls "$TMPDIR" >named; head -c 20000000 /dev/zero; )sh"
       R"sh(until [ "$(stat -Lc %s /proc/$$/fd/3)" -lt 1000000 ]; do sleep 0.05; done; touch dropped)sh";
-  expect_one_line(program.run({"once", "k", "--", "/bin/sh", "-c", script}), 74, "printed 20000000 bytes");
+  expect_one_line(program.run({"once", "k", "--", "/bin/sh", "-c", script}), 74, "printed at least ");
   EXPECT_TRUE(std::filesystem::exists(program.file("dropped")));
   EXPECT_EQ(program.read("named"), "") << "a file that has no name needs nobody to remove it";
 }

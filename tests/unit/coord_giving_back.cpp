@@ -138,6 +138,36 @@ TEST_F(GivingBackTest, s05_a_key_that_was_lost_before_it_was_given_back_is_said_
   EXPECT_EQ(run->finished->error().kind, Failure::Kind::refused);
 }
 
+TEST_F(GivingBackTest, f22_what_was_abandoned_and_is_won_too_late_is_abandoned_still) {
+  Process& dies = join("a");
+  ASSERT_TRUE(once(dies)->runs());
+  dies.coordinator.reset();
+  loop_.advance(2h);
+  Process& late = join("b");
+  const Instant begin = loop_.instant();
+  // The first try is applied and its reply lost; that it was, is heard of when its belief has ended.
+  late.store.judge = [&](const Update* update) {
+    if (update == nullptr) return Fault::none;
+    if (late.writes() == 1) return Fault::reply_lost;
+    if (loop_.instant() - begin < 8500ms) return Fault::throttled;
+    late.store.latency = 1500ms;
+    return Fault::none;
+  };
+  TaskOptions patient = options();
+  patient.patience = 9s;  // as long as its belief
+  OnceOptions what;
+  what.key = "k";
+  std::optional<Ended<Coordinator::Turn>> turn;
+  late.coordinator->once(what, patient, {.turn = [&](auto got) { turn = std::move(got); }});
+  ASSERT_TRUE(until([&] { return turn.has_value(); }));
+  ASSERT_FALSE(*turn);
+  EXPECT_EQ(row("ONCE#k").number(attribute::epoch), 2) << "it was won";
+  loop_.advance(5min);
+  const auto next = once(join("c"), OnceOptions::Abandoned::hold);
+  ASSERT_TRUE(*next->turn);
+  EXPECT_TRUE((*next->turn)->hold);
+}
+
 /// Somebody else is in the middle of a write for as long as this lives.
 class Blocker {
  public:

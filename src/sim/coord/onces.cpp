@@ -82,7 +82,7 @@ void Onces::turned(const std::shared_ptr<Call>& call, const Ended<coord::Coordin
   if (!ended) {
     if (ended.error().kind == Failure::Kind::mismatch) {
       marks.hit(Mark::once_mismatch);
-      if (there == call->fingerprint && known_[call->number].results.size() < 2) {
+      if (there == call->fingerprint && !known_[call->number].was_run_anew()) {
         stage_.broken("F24", "its caller is told that the input was another, but it was the same", call->about);
       }
     } else if (stage_.at_the_end && ended.error().kind == Failure::Kind::busy) {
@@ -92,7 +92,7 @@ void Onces::turned(const std::shared_ptr<Call>& call, const Ended<coord::Coordin
     }
     return call->node.end();
   }
-  if (there != call->fingerprint && known_[call->number].results.size() < 2) {
+  if (there != call->fingerprint && !known_[call->number].was_run_anew()) {
     stage_.broken("F24", "its caller has another input, and is not told so", call->about);
   }
   if (ended->done) was_told(*call, *ended->done);

@@ -29,6 +29,9 @@ class Onces final : public LeasedScene {
   struct Key {
     std::vector<Result> results;
     std::map<std::int64_t, bool> abandoned_before;  // by the epoch of a claim
+
+    /// Past its retention a key is as new: its input may be another, and an answer may be about the one before.
+    [[nodiscard]] bool was_run_anew() const { return !results.empty() && results.front().until != Instant::max(); }
   };
   [[nodiscard]] static OnceOptions::Abandoned policy_of(std::size_t number);
   void turned(const std::shared_ptr<Call>& call, const Ended<coord::Coordinator::Turn>& ended);
