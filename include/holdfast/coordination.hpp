@@ -64,7 +64,7 @@ struct AddOptions {
   std::int64_t delta = 0;
   /// Names this operation: repeated with the same id, from anywhere, it counts once (F29). Not empty.
   std::string op_id;
-  /// The value never goes below this by a subtraction; nothing: no limit.
+  /// The value never goes below this by a subtraction; nothing: no limit. Of a stock: 0, or what is above that.
   std::optional<std::int64_t> floor;
   enum class To {
     counter,
@@ -177,6 +177,9 @@ struct GroupView {
 struct GroupList {
   std::vector<Group> groups;
   bool is_partial = false;  ///< there are more than were asked for
+  /// What is left out since it is damaged, of the first such rows: their keys, or what the store says of one that it
+  /// cannot read.
+  std::vector<std::string> damaged{};
 };
 
 struct Batch {

@@ -178,7 +178,8 @@ class Coordinator {
 
   [[nodiscard]] Ended<Sent> send(SendOptions options);
   /// Leases a group that is due, and gives the first of its messages. Nothing: nothing is due. A group whose first
-  /// message is damaged is parked with the reason, which is told (rejected, Code::corrupt) where nothing else is due.
+  /// message is damaged is parked with the reason, and one whose own row is damaged is passed over: where nothing
+  /// else comes while it waits, and after 10 s at the latest, that is told (rejected, Code::corrupt).
   [[nodiscard]] Ended<std::optional<Batch>> receive(std::string_view queue, QueueOptions options = {});
   /// Done with all of the batch, or with its first `count` (at least 1). Refused, as the others are: somebody else
   /// has had the group since, or it was given back.

@@ -101,6 +101,11 @@ Result<coord::TaskOptions> task_options(const RightSettings& settings) {
   if (settings.ttl < shortest || settings.ttl > longest) {
     return fail(Code::usage, "--ttl is from 100ms to 24h: whoever comes after one that died waits so long");
   }
+  if (settings.skew) {
+    if (const auto fine = check_within("--skew", *settings.skew, coord::skewed); !fine) {
+      return tl::unexpected<Error>(fine.error());
+    }
+  }
   auto terms = make_terms({.lease = settings.ttl, .skew = settings.skew});
   if (!terms) {
     const std::string& why = terms.error().detail;

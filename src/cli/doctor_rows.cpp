@@ -4,6 +4,13 @@
 #include <utility>
 
 #include "cli/connections.hpp"
+#include "core/coord/counter.hpp"
+#include "core/coord/damage.hpp"
+#include "core/coord/decision.hpp"
+#include "core/coord/names.hpp"
+#include "core/coord/queue.hpp"
+#include "core/coord/stock.hpp"
+#include "core/coord/task_look.hpp"
 #include "store/race.hpp"
 
 namespace holdfast::cli {
@@ -53,6 +60,20 @@ std::optional<Finding> look_at(const Row& row, const std::string& id, WallTime n
   return finding;
 }
 
+/// Why nothing is done with a row of the coordinators, in words.
+std::optional<std::string> damage_of_coordinators(const Row& row, WallTime now) {
+  if (auto damage = damage_in(row)) return damage;
+  const auto is = [&](std::string_view prefix) { return row.key.starts_with(prefix); };
+  const bool is_good = is(coord::queue_prefix)                          ? group_in(row).has_value()
+                       : is(coord::message_prefix)                      ? message_in(row).has_value()
+                       : is(coord::decision_prefix)                     ? decided_in(row).has_value()
+                       : is(coord::reservation_prefix)                  ? reservation_in(row) || was_precluded(row)
+                       : is(key_prefix::task) || is(coord::once_prefix) ? task_in(row, now).has_value()
+                                                                        : true;
+  if (is_good) return std::nullopt;
+  return "it lacks what its kind of rows has, or that is out of its bounds";
+}
+
 std::string rows(std::size_t count) {
   return count == 1 ? "1 row" : std::to_string(count) + " rows";
 }
@@ -71,6 +92,10 @@ void RowsExamined::take(const store::Walked& page, WallTime now) {
 void RowsExamined::take(const Row& row, WallTime now) {
   if (row.key.starts_with(store::scratch_prefix)) return;  // doctor's own
   ++rows_;
+  if (const auto damage = damage_of_coordinators(row, now)) {
+    note({"row " + row.key, Health::failed, "is damaged, and nothing is done with it: " + *damage,
+          "put the row right, or delete it"});
+  }
   const auto id = id_of(row);
   if (!id) return;
   ++connections_;

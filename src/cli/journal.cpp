@@ -234,6 +234,10 @@ Result<int> set_aside(const JournalSettings& settings) {
         });
         if (const auto signal = here.run_until([&] { return ended.has_value(); })) return 128 + *signal;
         if (!*ended) return complain_of(ended->error());
+        if (!available.check_set_aside(settings.ttl)) {
+          complain(
+              "nothing is sold of it unless 'journal sell' is given a --max-age that is shorter than this --ttl");
+        }
         return 0;
       },
       Create::never);

@@ -84,6 +84,11 @@ void complain(std::string_view line) {
   tell("holdfast: " + one_line(line));
 }
 
+void complain_of_damaged(const std::vector<std::string>& rows) {
+  for (const std::string& row : rows)
+    complain("left out, since it is damaged: " + row + " ('holdfast doctor' tells more)");
+}
+
 std::string one_line(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -16,6 +16,8 @@ namespace holdfast::cli {
 void tell(std::string_view line);
 /// `holdfast: <line>` on standard error, whatever is in it made one line.
 void complain(std::string_view line);
+/// The same of rows that a list leaves out since they are damaged; where there are none, nothing.
+void complain_of_damaged(const std::vector<std::string>& rows);
 
 /// Until a time that somebody wrote, by our clock: negative where it is over, and never more than fits into a
 /// Duration.

@@ -202,6 +202,9 @@ Result<int> receive(const QueueSettings& settings) {
   if (const auto fine = check_within("--visibility", settings.visibility, coord::visible); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
+  if (const auto fine = check_within("--skew", settings.skew, coord::skewed); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   const auto poison = poison_from(settings);
   if (!poison) return tl::unexpected<Error>(poison.error());
   ReceiveOptions options;
@@ -256,6 +259,9 @@ Result<int> park(const QueueSettings& settings) {
 
 Result<int> redrive_to(const QueueSettings& settings) {
   if (const auto fine = check_redrive(settings.queue, settings.group, settings.to); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
+  if (const auto fine = check_within("--skew", settings.skew, coord::skewed); !fine) {
     return tl::unexpected<Error>(fine.error());
   }
   if (settings.skip) return fail(Code::usage, "--skip is for a parked group, --to for the messages of any other");
@@ -317,6 +323,7 @@ Result<int> stats(const QueueSettings& settings) {
         here.carry_out<GroupList, ListGroups>(settings.call.store_patience, settings.queue, groups_most);
     if (!list) return list.error();
     if (list->is_partial) complain("there are more groups than the first " + std::to_string(groups_most));
+    complain_of_damaged(list->damaged);
     const WallTime now = here.session().wall();
     boost::json::array array;
     Table table(

@@ -69,7 +69,6 @@ Result<int> add(const StockSettings& settings) {
         AddOptions options;
         options.key = settings.sku;
         options.delta = *delta;
-        options.floor = 0;
         options.to = AddOptions::To::stock;
         options.remember = settings.remember_op;
         options.op_id = settings.op.empty() ? here.random().attempt().to_string() : settings.op;
@@ -101,7 +100,8 @@ Result<int> reserve(const StockSettings& settings) {
     return fail(Code::usage, "--mode: '" + settings.mode + "' is not consistent, the only one that there is here");
   }
   for (const auto& fine : {check_within("--ttl", settings.ttl, coord::reserved),
-                           check_within("--remember", settings.remember, coord::remembered)}) {
+                           check_within("--remember", settings.remember, coord::remembered),
+                           check_within("--skew", settings.skew, coord::skewed)}) {
     if (!fine) return tl::unexpected<Error>(fine.error());
   }
   return coordinate(
@@ -137,6 +137,9 @@ Result<int> reservation(const StockSettings& settings) {
 }
 
 Result<int> sweep(const StockSettings& settings) {
+  if (const auto fine = check_within("--skew", settings.skew, coord::skewed); !fine) {
+    return tl::unexpected<Error>(fine.error());
+  }
   return coordinate(settings, [&](Coordination& here) -> Result<int> {
     constexpr std::size_t at_once = 100;
     std::size_t all = 0;

@@ -66,6 +66,7 @@ Result<int> list(Coordination& here, const TaskSettings& settings) {
     auto found = here.carry_out<TaskPage, ListTasks>(settings.call.store_patience, page_rows, page.next);
     if (!found) return found.error();
     page = *std::move(found);
+    complain_of_damaged(page.damaged);
     for (TaskView& view : page.tasks) views.insert_or_assign({view.kind, view.name}, std::move(view));
   } while (!page.next.empty());
   if (settings.call.json) {

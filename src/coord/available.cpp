@@ -68,6 +68,11 @@ Ended<Provisional> accept(Journal& journal, Wish wish, std::string ticket, std::
   return append(journal, std::move(draft), std::move(why), options, now);
 }
 
+Result<void> check_set_aside(Duration ttl, Duration max_age) {
+  if (ttl > max_age) return {};
+  return fail(Code::usage, "Goods are set aside for longer than the tickets' max_age, or nothing could be sold.");
+}
+
 Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket, const AvailableOptions& options, Now now,
                         Random& random) {
   return accept(journal, DrawWish{std::move(basket), {}}, std::move(ticket), "goods are sold out of a quota", options,

@@ -36,6 +36,9 @@ struct AvailableOptions {
 [[nodiscard]] Ended<Provisional> sell(Journal& journal, Basket basket, std::string ticket,
                                       const AvailableOptions& options, Now now, Random& random);
 
+/// Whether anything could be sold of what is set aside for `ttl`, where tickets may become `max_age` old.
+[[nodiscard]] Result<void> check_set_aside(Duration ttl, Duration max_age);
+
 /// Operations that are accepted whether the store is there or not. On the loop's thread; calls of the journal wait
 /// for the disk.
 ///
@@ -64,6 +67,9 @@ class Available {
   /// Sets goods aside in the store for `ttl`, to be sold from the journal until `max_age` before its end. The same id
   /// again goes on where a crash has left it. Who dies before it is open: the goods return by themselves after `ttl`.
   void set_aside(const std::string& id, Basket basket, Duration ttl, std::function<void(Ended<Quota>)> handler);
+  [[nodiscard]] Result<void> check_set_aside(Duration ttl) const {
+    return coord::check_set_aside(ttl, options_.max_age);
+  }
   /// Nothing more is sold from it; reconcile() gives back what is left. False: there is no such quota, or it has
   /// ended.
   [[nodiscard]] Ended<bool> give_back(const std::string& id) { return journal_.close_quota(id); }

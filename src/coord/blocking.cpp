@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "coord/within.hpp"
+#include "core/coord/limits.hpp"
 #include "core/coord/names.hpp"
 #include "runtime/environment.hpp"
 #include "store/open.hpp"
@@ -24,9 +26,7 @@ Result<void> complete(CoordinatorOptions& options) {
   if (options.patience <= Duration::zero() || options.patience > longest) {
     return fail(Code::usage, "The patience with the store must be above zero, and a day at most.");
   }
-  if (options.skew < Duration::zero() || options.skew > longest) {
-    return fail(Code::usage, "The skew must not be below zero, and a day at most.");
-  }
+  if (auto good = check_within("The skew", options.skew, skewed); !good) return good;
   return store::check_store_url(options.store);
 }
 

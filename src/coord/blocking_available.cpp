@@ -174,10 +174,7 @@ Ended<Quota> AvailableCoordinator::set_aside(std::string_view id, Basket basket,
   if (!coord::is_within(ttl, coord::set_aside)) {
     return refuse(Error(Code::usage, "Goods are set aside for a second at least, and for 366 days at most."));
   }
-  if (ttl <= impl_->mode().max_age) {
-    return refuse(
-        Error(Code::usage, "Goods are set aside for longer than the tickets' max_age, or nothing could be sold."));
-  }
+  if (auto good = coord::check_set_aside(ttl, impl_->mode().max_age); !good) return refuse(good.error());
   return impl_->ask<Quota>([id = std::string(id), basket = std::move(basket), ttl](Shop& shop, auto answer) {
     if (auto why = store::absent_file(shop.url)) {
       return answer(tl::unexpected(Failure{Failure::Kind::unavailable, Error(Code::unavailable, *std::move(why))}));

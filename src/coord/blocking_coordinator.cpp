@@ -505,6 +505,9 @@ Ended<std::optional<Batch>> Coordinator::receive(std::string_view queue, QueueOp
   if (auto good = check_names(queue, "g"); !good) return refuse(good.error());
   const bool moves = options.poison == QueueOptions::Poison::move;
   if (moves) {
+    if (options.dead_letter.empty()) {
+      return refuse(Error(Code::usage, "Poison::move needs a dead_letter: the queue that poison goes to."));
+    }
     if (auto good = check_names(options.dead_letter, "g"); !good) return refuse(good.error());
     if (options.dead_letter == queue)
       return refuse(Error(Code::usage, "The dead-letter queue is this queue itself."));

@@ -113,7 +113,7 @@ class Builder {
 
 std::string described(const error_code& error) {
   if (error == json::error::exponent_overflow) {
-    return "A number here does not fit into 64 bits.";
+    return "A number here does not fit into 64 bits with a sign: up to 9223372036854775807 it does.";
   }
   if (error == json::error::too_deep) {
     return "The document nests deeper than " + std::to_string(depth_most) + " levels.";

@@ -93,7 +93,7 @@ class Document {
         if (!field.may_be_null) return use(*field.of);
         return {{"oneOf", {use(*field.of), {{"type", "null"}}}}};
       case Type::list:
-        return {{"type", "array"}, {"items", use(*field.of)}};
+        return {{"type", "array"}, {"items", field.of ? use(*field.of) : json::object{{"type", "string"}}}};
     }
     HOLDFAST_ASSERT(false, "every type is one of these");
     return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/coord/limits.hpp"
 #include "runtime/units.hpp"
 
 namespace holdfast::serve {
@@ -25,7 +26,7 @@ std::vector<Field> right_fields() {
        .type = Type::duration,
        .about = "what the clocks of two machines may differ by; without it a twentieth of ttl",
        .least = 1,
-       .most = 3'600'000},
+       .most = coord::in_ms(coord::skewed.most)},
       {.name = "wait",
        .type = Type::duration,
        .about = "how long somebody else who has it is waited for; hanging up ends it",

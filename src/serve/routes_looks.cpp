@@ -1,5 +1,6 @@
 // What is held, and by whom, for people; and a lease that is taken away by hand.
 #include <boost/json/array.hpp>
+#include <boost/json/value_from.hpp>
 
 #include "core/coord/task_look.hpp"
 #include "serve/desk.hpp"
@@ -62,6 +63,7 @@ void list(Desk& desk, const CallPtr& call) {
         for (const TaskView& each : found->tasks) tasks.push_back(task_json(each));
         boost::json::object body{{"tasks", std::move(tasks)}};
         body["next"] = found->next.empty() ? boost::json::value() : boost::json::value(found->next);
+        body["damaged"] = boost::json::value_from(found->damaged);
         call->answer(200, body);
       });
 }
@@ -127,7 +129,8 @@ Route listing() {
           {.name = "next",
            .type = Type::any,
            .about = "a text, for page, where there may be more; or null",
-           .is_required = true}}}}},
+           .is_required = true},
+          damaged_field()}}}},
       {},
       list};
 }

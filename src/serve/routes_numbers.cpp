@@ -107,7 +107,6 @@ void add_stock(Desk& desk, const CallPtr& call) {
   options.key = call->path("sku");
   options.delta = call->body().integer("delta");
   options.op_id = call->body().text("op_id");
-  options.floor = 0;
   options.remember = call->body().duration("remember");
   run_for(
       desk, call, std::make_unique<Add>(std::move(options), desk.deadline(), desk.loop.random()),

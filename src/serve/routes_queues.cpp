@@ -1,5 +1,6 @@
 // Ordered queues.
 #include <boost/json/array.hpp>
+#include <boost/json/value_from.hpp>
 
 #include "core/coord/limits.hpp"
 #include "core/coord/queue.hpp"
@@ -169,7 +170,8 @@ void stats(Desk& desk, const CallPtr& call) {
                                {"ready_messages", ready_messages},
                                {"parked_groups", parked},
                                {"parked_messages", parked_messages},
-                               {"is_partial", list.is_partial}});
+                               {"is_partial", list.is_partial},
+                               {"damaged", boost::json::value_from(list.damaged)}});
           });
 }
 
@@ -213,7 +215,7 @@ Field skew_field() {
           .type = Type::duration,
           .about = "what the clocks of two machines may differ by",
           .otherwise = "1s",
-          .most = 3'600'000};
+          .most = coord::in_ms(coord::skewed.most)};
 }
 
 Schema redriven_schema() {
@@ -463,7 +465,8 @@ void add_looking(std::vector<Route>& routes) {
                         {.name = "is_partial",
                          .type = Type::boolean,
                          .about = "there are more groups than were counted",
-                         .is_required = true}}}}},
+                         .is_required = true},
+                        damaged_field()}}}},
                     {},
                     stats});
 }

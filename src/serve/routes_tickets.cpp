@@ -122,6 +122,9 @@ Schema quota_schema() {
 
 void set_aside(Desk& desk, const CallPtr& call) {
   if (!has_journal(desk, call)) return;
+  if (const auto good = desk.tickets->available().check_set_aside(call->body().duration("ttl")); !good) {
+    return call->fail(bad_request(good.error().detail, "/ttl"));
+  }
   desk.tickets->available().set_aside(call->path("id"), call->body().counts("items"), call->body().duration("ttl"),
                                       [call](const Ended<Quota>& quota) {
                                         if (!quota) return call->fail(quota.error());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "coord/fingerprint.hpp"
 #include "core/hexadecimal.hpp"
@@ -65,6 +66,16 @@ Parsed parse_integer(const Field& field, std::int64_t number) {
   return number;
 }
 
+/// A whole number, but beyond 64 bits: JSON has it as a double by then.
+bool is_too_large(const json::value& value) {
+  return value.is_double() && std::abs(value.get_double()) >= 0x1p63;
+}
+
+tl::unexpected<std::string> too_large(const Field& field) {
+  return unlike("must be " + bounds(field, std::to_string(field.least), std::to_string(field.most)) +
+                ": a whole number has 64 bits, one of them for its sign.");
+}
+
 Parsed parse_counts(const Field& field, const json::object& object) {
   if (std::cmp_less(object.size(), field.least) || std::cmp_greater(object.size(), field.most)) {
     return unlike("must have " + bounds(field, std::to_string(field.least), std::to_string(field.most)) +
@@ -92,6 +103,7 @@ Parsed parse(const Field& field, const json::value& value) {
       return unlike("must be text with a unit, such as \"10s\".");
     case Type::integer:
       if (value.is_int64()) return parse_integer(field, value.get_int64());
+      if (is_too_large(value)) return too_large(field);
       return unlike("must be a whole number.");
     case Type::boolean:
       if (value.is_bool()) return value.get_bool();
@@ -119,6 +131,7 @@ Parsed parse(const Field& field, std::string text) {
   }
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) return too_large(field);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
     return unlike("must be a whole number.");
   }
@@ -211,6 +224,15 @@ tl::expected<Input, Problem> read_query(const std::vector<Field>& fields, std::s
   }
   if (auto problem = fill_in(of_query, fields, input)) return tl::unexpected(*std::move(problem));
   return input;
+}
+
+Field damaged_field() {
+  return {.name = "damaged",
+          .type = Field::Type::list,
+          .about =
+              "rows that are left out since they are damaged, the first few: their keys, or what the store says "
+              "of one that it cannot read",
+          .is_required = true};
 }
 
 std::optional<std::string> decode_part(std::string_view encoded) {

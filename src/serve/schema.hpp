@@ -34,7 +34,7 @@ struct Field {
     any,     ///< any JSON
     counts,  ///< an object from names (1 to name_most bytes) to whole numbers, each at least 1
     object,  ///< of the schema `of`
-    list,    ///< of such
+    list,    ///< of such; of texts where there is no `of`
   };
   std::string_view name;
   Type type = Type::text;
@@ -82,6 +82,9 @@ class Input {
 [[nodiscard]] tl::expected<Input, Problem> read_body(const Schema& schema, std::string_view body);
 /// The same for what stands behind the "?" of a URL.
 [[nodiscard]] tl::expected<Input, Problem> read_query(const std::vector<Field>& fields, std::string_view query);
+
+/// Of an answer that lists rows: those that it leaves out.
+[[nodiscard]] Field damaged_field();
 
 /// A part of a URL as it was meant; nothing where it is not UTF-8 or has a control character in it.
 [[nodiscard]] std::optional<std::string> decode_part(std::string_view encoded);

@@ -168,6 +168,14 @@ TEST_F(SqliteStore, a_store_that_waits_for_its_table_works_once_another_one_has_
   EXPECT_EQ(store.get("k").value, (Row{"k", {{"x", 1}}}));
 }
 
+TEST_F(SqliteStore, a_row_into_whose_expiry_somebody_has_put_a_text_is_found_after_the_others) {
+  Asking store(open_initialized(), loop_);
+  for (const char* key : {"a", "b"}) store.put(key, {{"desired_state", "TASK"}, {"lease_expires_at_ms", 5}});
+  Raw(path_).run("UPDATE rows SET lease_expires_at_ms = 'soon' WHERE pk = 'a'");
+  const auto rows = store.query_due({.state = "TASK", .before = WallTime(6ms)}).value.rows;
+  EXPECT_EQ(rows.at(1).key, "a");
+}
+
 TEST_F(SqliteStore, tombstones_are_purged_at_opening_too) {
   {
     Asking store(open_initialized(), loop_);

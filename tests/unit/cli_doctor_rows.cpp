@@ -48,6 +48,32 @@ TEST(DoctorRows, f21_a_row_without_an_attribute_of_the_index_is_told_with_what_r
   }
 }
 
+TEST(DoctorRows, a_row_of_the_coordinators_that_nothing_is_done_with_is_told) {
+  const auto group = [](const Value& head) {
+    return row("QUEUE#q#g", {{"queue", "q"},
+                             {"group", "g"},
+                             {"head", head},
+                             {"tail", 3},
+                             {"desired_state", "QUEUE#q"},
+                             {"lease_expires_at_ms", 5}});
+  };
+  EXPECT_EQ(of({group(1), row("COUNTER#c", {{"value", 1}}), row("OP#1#c#o", {{"outcome", "precluded"}}),
+                row("RESERVATION#r", {{"outcome", "precluded"}}), row("TASK#t", {}), row("ONCE#k", {})})
+                .at(0)
+                .health,
+            Health::ok);
+  for (const Row& damaged :
+       {group("one"), group(0), row("COUNTER#c", {{"value", "x"}}), row("TASK#t", {{"lease_epoch", "x"}}),
+        row("ONCE#k", {{"fingerprint", 7}}), row("DECISION#d", {}), row("RESERVATION#r", {{"outcome", "held"}}),
+        row("MESSAGE#q#g#1", {{"seq", 1}, {"body", 2}}), row("STOCK#s", {{"available", 1.5}})}) {
+    const Findings found = of({damaged});
+    ASSERT_EQ(found.size(), 1U) << damaged.key;
+    EXPECT_EQ(found[0].check, "row " + damaged.key);
+    EXPECT_EQ(found[0].health, Health::failed);
+    EXPECT_THAT(found[0].detail, HasSubstr("nothing is done with it"));
+  }
+}
+
 TEST(DoctorRows, what_is_stopped_or_in_a_state_of_its_own_is_a_warning) {
   const Findings stopped = of({row("CONN#a", {{"desired_state", "STOPPED"}})});
   EXPECT_EQ(stopped.at(0).health, Health::warning);

@@ -281,7 +281,8 @@ TEST_F(StockTest, what_cannot_be_returned_holds_up_nothing_that_can) {
   for (const std::size_t returned : {2U, 1U, 0U}) {
     ReturnExpired returning(500ms, 2, run_.now.instant + 10s, random_);
     run_.run(returning);
-    EXPECT_EQ(returning.result()->value(), returned) << "at most two at once";
+    EXPECT_EQ(returning.result()->value_or(0), returned) << "at most two at once";
+    EXPECT_EQ(returning.result()->has_value(), returned > 0) << "where only damaged ones are left, that is told";
   }
   EXPECT_EQ(available("shirt"), 10);
 }

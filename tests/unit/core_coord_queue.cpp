@@ -443,8 +443,12 @@ TEST_F(QueueTest, what_is_put_away_as_poison_was_not_given_out_once_more) {
 TEST_F(QueueTest, a_damaged_group_is_left_alone) {
   send("g", "1");
   table_.row(group_key("q", "g")).attributes.insert_or_assign(std::string(coord::head), Value("first"));
-  EXPECT_FALSE(receive());
+  const Row before = *table_.find(group_key("q", "g"));
+  Receive receiving({.queue = "q"}, WorkerId("c"), run_.now.instant + 10s, random_);
+  run_.run(receiving);
+  EXPECT_EQ(receiving.result()->error().kind, Failure::Kind::rejected);
   EXPECT_EQ(send("g", "2").error().kind, Failure::Kind::rejected);
+  EXPECT_EQ(*table_.find(group_key("q", "g")), before);
 }
 
 TEST_F(QueueTest, a_receipt_survives_being_written_down) {

@@ -1,6 +1,7 @@
 // Looking at tasks and keys over HTTP, and taking a lease away by hand.
 #include <gmock/gmock.h>
 
+#include "core/coord/names.hpp"
 #include "core/hexadecimal.hpp"
 #include "support/service_test.hpp"
 
@@ -14,6 +15,13 @@ using testing::HasSubstr;
 
 class ServeLooks : public ServiceTest {
  protected:
+  /// As somebody might who writes to the table by hand.
+  void spoil(Server& at, std::string_view key, std::string_view attribute) {
+    bool is_done = false;
+    at.store.update({std::string(key), {Change::set(attribute, "spoilt")}, Condition::row_exists()},
+                    loop_.instant() + 1s, [&](const RowReply& reply) { is_done = reply.ok(); });
+    ASSERT_TRUE(until([&] { return is_done; }));
+  }
   /// Kinds, names and states, in the order in which they are told.
   static std::vector<std::string> told(const Asked& listed) {
     std::vector<std::string> all;
@@ -110,6 +118,26 @@ TEST_F(ServeLooks, what_was_abandoned_and_is_held_for_a_person_is_run_again_once
   EXPECT_EQ(shown.text("state"), "ended");
   EXPECT_EQ(post(one, "/v1/once/k/release", R"({"epoch":1})").status(), 200);
   EXPECT_EQ(post(one, "/v1/once/k", R"({"abandoned":"hold"})").text("turn"), "run");
+}
+
+TEST_F(ServeLooks, what_is_damaged_is_named_where_it_is_left_out_and_holds_up_nothing_else) {
+  Server& one = start();
+  for (const char* group : {"a", "b"}) {
+    const std::string body = R"({"group":")" + std::string(group) + R"(","body":"hello"})";
+    ASSERT_EQ(post(one, "/v1/queues/q/send", body).status(), 200);
+  }
+  post(one, "/v1/tasks/t/acquire");
+  spoil(one, "QUEUE#q#a", coord::head);
+  spoil(one, "TASK#t", attribute::epoch);
+  const auto stats = get(one, "/v1/queues/q/stats").json();
+  EXPECT_EQ(stats.at("ready_groups"), 1);
+  EXPECT_EQ(stats.at("damaged"), boost::json::array({"QUEUE#q#a"}));
+  EXPECT_EQ(get(one, "/v1/tasks").json().at("damaged"), boost::json::array({"TASK#t"}));
+  EXPECT_EQ(post(one, "/v1/queues/q/receive").json().at("batch").at("group"), "b");
+  const Asked nothing = post(one, "/v1/queues/q/receive", R"({"wait":"2s"})");
+  EXPECT_EQ(nothing.status(), 500) << nothing.answer().body;
+  EXPECT_EQ(nothing.text("code"), "rejected");
+  EXPECT_THAT(nothing.text("detail"), HasSubstr("QUEUE#q#a"));
 }
 
 }  // namespace

@@ -80,6 +80,18 @@ TEST(RequestBody, that_is_wrong_is_refused_with_the_member) {
   }
 }
 
+TEST(RequestBody, a_whole_number_that_is_too_large_is_told_as_that) {
+  for (const char* number :
+       {"12345678901234567890123", "-12345678901234567890123", "18446744073709551615", "1e300"}) {
+    const auto input = read_body(thing, R"({"text":"x","n":)" + std::string(number) + "}");
+    ASSERT_FALSE(input) << number;
+    EXPECT_EQ(input.error().member, "/n");
+    EXPECT_THAT(input.error().detail, HasSubstr("sign")) << number;
+  }
+  EXPECT_THAT(read_body(thing, R"({"text":"x","n":1.5})").error().detail, HasSubstr("a whole number"));
+  EXPECT_THAT(read_query(thing.fields, "text=a&n=12345678901234567890123").error().detail, HasSubstr("sign"));
+}
+
 TEST(Query, is_read_like_a_body) {
   const auto input = read_query(thing.fields, "text=a%20b&n=5&is=false");
   ASSERT_TRUE(input) << input.error().detail;

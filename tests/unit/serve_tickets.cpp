@@ -93,6 +93,9 @@ TEST_F(TicketsTest, goods_are_sold_out_of_a_quota_and_the_rest_goes_back) {
   Server& server = start_with_journal();
   ASSERT_EQ(post(server, "/v1/stock/hat/add", R"({"delta":5,"op_id":"delivery"})").status(), 200);
   EXPECT_EQ(post(server, "/v1/quotas/till", R"({"items":{"hat":9}})").status(), 409);
+  const Asked too_short = post(server, "/v1/quotas/shop", R"({"items":{"hat":3},"ttl":"1h"})");
+  EXPECT_EQ(too_short.status(), 400) << "as old as a ticket of this server may become: nothing could be sold";
+  EXPECT_EQ(too_short.text("member"), "/ttl");
   ASSERT_EQ(post(server, "/v1/quotas/shop", R"({"items":{"hat":3}})").text("state"), "open");
   take_away(server);
   EXPECT_EQ(post(server, "/v1/sales/one", R"({"items":{"hat":2}})").status(), 202);

@@ -4,10 +4,28 @@
 
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
-#include "core/number.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
+
+namespace {
+
+/// Of goods there are never fewer than none.
+AddOptions with_floor(AddOptions options) {
+  if (options.to == AddOptions::To::stock) options.floor = std::max<std::int64_t>(options.floor.value_or(0), 0);
+  return options;
+}
+
+}  // namespace
+
+bool was_precluded(const Row& operation) {
+  return operation.text(coord::outcome) == coord::precluded;
+}
+
+Failure given_up(std::string_view id) {
+  return {Failure::Kind::mismatch, Error(Code::usage, "What had the id " + std::string(id) +
+                                                          " was given up, and never happened. Use another id.")};
+}
 
 std::string operation_key(std::string_view scope, std::string_view op_id) {
   // Both may hold anything: a length tells where one ends.
@@ -27,7 +45,7 @@ Add::Add(AddOptions options, Instant deadline, Random& random)
     : RowProcedure(std::vector{row_key(options.to, options.key),
                                operation_key(row_key(options.to, options.key), options.op_id)},
                    deadline, random),
-      options_(std::move(options)) {
+      options_(with_floor(std::move(options))) {
   HOLDFAST_ASSERT(!options_.op_id.empty(), "an operation has an id");
 }
 
@@ -41,8 +59,7 @@ Add::Plan Add::plan(Now now) {
   const Row* operation = find(keys()[1]);
   const std::int64_t value = counter == nullptr ? 0 : counter->number(number);
   if (operation != nullptr) {
-    const Value* delta = operation->find(coord::delta);
-    if (delta != nullptr && delta->as_int() == nullptr) return damaged_row(operation->key);
+    if (was_precluded(*operation)) return given_up(options_.op_id);
     if (operation->number(coord::delta) != options_.delta) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The operation " + options_.op_id + " was used before to add " +
@@ -52,10 +69,6 @@ Add::Plan Add::plan(Now now) {
     return Added{value, operation->text(attribute::attempt) != attempt().to_string()};
   }
   if (was_applied()) return Added{sum_, false};  // the rows were not told, but they are there
-  if (counter != nullptr && counter->find(number) != nullptr && counter->find(number)->as_int() == nullptr) {
-    return Failure{Failure::Kind::rejected,
-                   Error(Code::corrupt, name() + " holds " + describe(*counter->find(number)) + ".")};
-  }
   if (__builtin_add_overflow(value, options_.delta, &sum_)) {
     return Failure{Failure::Kind::refused,
                    Error(Code::exhausted, name() + " is " + std::to_string(value) + "; " +
@@ -86,10 +99,7 @@ ReadNumber::ReadNumber(AddOptions::To to, std::string_view key, Instant deadline
 
 ReadNumber::Plan ReadNumber::plan(Now /*now*/) {
   const Row* row = find(key());
-  const Value* number = row == nullptr ? nullptr : row->find(Add::number_in(to_));
-  if (number == nullptr) return std::int64_t{0};
-  if (number->as_int() == nullptr) return damaged_row(key());
-  return *number->as_int();
+  return row == nullptr ? 0 : row->number(Add::number_in(to_));
 }
 
 }  // namespace holdfast

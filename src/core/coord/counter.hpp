@@ -38,6 +38,11 @@ class ReadNumber final : public RowProcedure<std::int64_t> {
   const AddOptions::To to_;
 };
 
+/// Whether it was seen to that what has this row to remember it never happens (Preclude), and what who asks for it
+/// all the same is told.
+[[nodiscard]] bool was_precluded(const Row& operation);
+[[nodiscard]] Failure given_up(std::string_view id);
+
 /// The row in which an operation id is kept, for everything that is to happen once.
 [[nodiscard]] std::string operation_key(std::string_view scope, std::string_view op_id);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/names.hpp"
 
 namespace holdfast {
@@ -66,7 +67,7 @@ ReadDecision::Plan ReadDecision::plan(Now /*now*/) {
 
 std::optional<Decided> decided_in(const Row& row) {
   const Value* value = row.find(coord::value);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr || damage_in(row)) return std::nullopt;
   Decided decided;
   decided.value = *value;
   decided.proposer = row.text(coord::proposer);

@@ -31,6 +31,9 @@ inline constexpr Span deduplicated{std::chrono::minutes(5), std::chrono::days(15
 /// Of a group that is leased: in less nothing can be done, and it would count as a receive.
 inline constexpr Span visible{std::chrono::milliseconds(100), std::chrono::days(1)};
 
+/// What the clocks of two machines may differ by: whoever dies is followed so much later.
+inline constexpr Span skewed{Duration::zero(), std::chrono::days(1)};
+
 /// How often a message is given out before it is poison: up to so often, once at least.
 inline constexpr std::int64_t receives_most = 1'000'000;
 /// What somebody would wait for: beyond this it is for ever, and would overflow as a time.
@@ -41,12 +44,12 @@ inline constexpr Span waited{Duration::zero(), std::chrono::days(36'600)};
 }
 /// In milliseconds, too: as nanoseconds they may overflow.
 template <class Rep, class Period>
-[[nodiscard]] constexpr bool is_within(std::chrono::duration<Rep, Period> value, const Span& span) {
-  return value >= span.least && value <= span.most;
+[[nodiscard]] constexpr bool is_within(std::chrono::duration<Rep, Period> duration, const Span& span) {
+  return duration >= span.least && duration <= span.most;
 }
 
-[[nodiscard]] constexpr Duration clamped(Duration value, const Span& span) {
-  return value < span.least ? span.least : value > span.most ? span.most : value;
+[[nodiscard]] constexpr Duration clamped(Duration duration, const Span& span) {
+  return duration < span.least ? span.least : duration > span.most ? span.most : duration;
 }
 
 }  // namespace holdfast::coord

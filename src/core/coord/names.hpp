@@ -31,6 +31,13 @@ inline constexpr std::string_view available = "available";
 inline constexpr std::string_view items = "items";
 inline constexpr std::string_view outcome = "outcome";
 inline constexpr std::string_view reserved_until = "reserved_until_ms";
+/// What reservations that have ended are remembered for, besides the time that is set when they are made.
+inline constexpr std::string_view remember_s = "remember_s";
+/// How often something was drawn from a reservation: two that change what is left in it notice each other.
+inline constexpr std::string_view draws = "draws";
+inline constexpr std::string_view drawn_from = "drawn_from";
+/// Which journal's quota it is.
+inline constexpr std::string_view quota_of = "quota_of";
 
 inline constexpr std::string_view queue = "queue";
 inline constexpr std::string_view group = "group";

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/task.hpp"
@@ -53,8 +54,6 @@ LookOnce::Plan LookOnce::plan(Now now) {
   if (!candidate) return candidate.error();
   if (row == nullptr) return OnceFree{*std::move(candidate)};
   const std::optional<OnceResult> result = once_result_in(*row);
-  // It was run, whatever somebody has made of what it came to.
-  if (!result && row->find(coord::result) != nullptr) return damaged_row(key());
   const bool is_over = result && is_past_retention(*row, now.wall);
   if (!is_over && is_mismatch(*row, options_.fingerprint)) {
     return Failure{Failure::Kind::mismatch, Error(Code::usage, "The key " + options_.key +
@@ -113,11 +112,11 @@ RecordOnce::Plan RecordOnce::plan(Now now) {
 
 std::optional<OnceResult> once_result_in(const Row& row) {
   const Value* content = row.find(coord::result);
-  if (content == nullptr || content->as_string() == nullptr) return std::nullopt;
+  if (content == nullptr || damage_in(row)) return std::nullopt;
   OnceResult result;
   result.content = *content->as_string();
   const Value* succeeded = row.find(coord::succeeded);
-  result.succeeded = succeeded == nullptr || succeeded->as_bool() == nullptr || *succeeded->as_bool();
+  result.succeeded = succeeded == nullptr || *succeeded->as_bool();
   result.at = WallTime(milliseconds(row.number(coord::completed_at)));
   return result;
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/coord/counter.hpp"
+#include "core/coord/damage.hpp"
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/hexadecimal.hpp"
@@ -147,7 +148,7 @@ std::optional<Group> group_in(const Row& row) {
   Group group;
   group.queue = row.text(coord::queue);
   group.group = row.text(coord::group);
-  if (group.queue.empty() || row.key != group_key(group.queue, group.group) || damage_of(row)) return std::nullopt;
+  if (group.queue.empty() || row.key != group_key(group.queue, group.group) || damage_in(row)) return std::nullopt;
   const std::string_view state = row.text(attribute::desired_state);
   if (state == ready_state(group.queue)) {
     group.state = Group::State::ready;
@@ -171,7 +172,7 @@ std::optional<Message> message_in(const Row& row) {
   Message message;
   message.seq = row.number(coord::seq);
   const Value* body = row.find(coord::body);
-  if (message.seq < 1 || body == nullptr || body->as_string() == nullptr) return std::nullopt;
+  if (damage_in(row) || message.seq < 1 || body == nullptr) return std::nullopt;
   message.body = *body->as_string();
   message.dedup_id = row.text(coord::dedup_id);
   message.sent_at = WallTime(milliseconds(row.number(coord::sent_at)));
@@ -221,7 +222,7 @@ Send::Plan Send::plan(Now now) {
   if (sent != nullptr) {
     const bool is_ours = sent->text(attribute::attempt) == attempt().to_string();
     const bool is_known = is_remembered(*sent, options_.dedup_window, now.wall);
-    if (!is_ours && is_known && sent->text(coord::outcome) == coord::precluded) {
+    if (!is_ours && is_known && was_precluded(*sent)) {
       return Failure{Failure::Kind::mismatch, Error(Code::usage, "What had the id " + options_.dedup_id +
                                                                      " was given up, and was never sent to " +
                                                                      options_.queue + ". Use another id.")};
@@ -238,7 +239,7 @@ Send::Plan Send::plan(Now now) {
   group.group = options_.group;
   if (row != nullptr) {
     const std::optional<Group> there = group_in(*row);
-    if (!there) return damaged_row(row->key);
+    if (!there) return damaged_row(*row);
     group = *there;
   }
   seq_ = group.tail + 1;
@@ -284,7 +285,7 @@ bool Settle::was_done_before(const Group& group) const {
 Settle::Plan Settle::plan(Now now) {
   const Row* row = find(key());
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged_row(key());
+  if (row != nullptr && !group) return damaged_row(*row);
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (group && was_done_before(*group)) return Settled{group->size(), group->due};
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
@@ -350,7 +351,7 @@ MoveAway::Plan MoveAway::plan(Now now) {
   const Row* row = find(keys()[0]);
   if (was_applied() && row == nullptr) return Settled{};
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged_row(row->key);
+  if (row != nullptr && !group) return damaged_row(*row);
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (was_applied()) return Settled{};
   if (!group || group->owner != receipt_.owner.value || group->epoch != receipt_.epoch)
@@ -366,7 +367,7 @@ MoveAway::Plan MoveAway::plan(Now now) {
   const Row* message_row = find(keys()[1]);
   if (message_row == nullptr) return updates;  // past its retention: there is nothing to move
   std::optional<Message> message = message_in(*message_row);
-  if (!message) return damaged_row(message_row->key);
+  if (!message) return damaged_row(*message_row);
 
   const Row* to_row = find(keys()[2]);
   Group to;
@@ -374,7 +375,7 @@ MoveAway::Plan MoveAway::plan(Now now) {
   to.group = receipt_.group;
   if (to_row != nullptr) {
     const std::optional<Group> there = group_in(*to_row);
-    if (!there) return damaged_row(to_row->key);
+    if (!there) return damaged_row(*to_row);
     to = *there;
   }
   message->seq = to.tail + 1;
@@ -390,7 +391,7 @@ Redrive::Redrive(std::string_view queue, std::string_view group, bool skip, Inst
 Redrive::Plan Redrive::plan(Now now) {
   const Row* row = find(key());
   const std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
-  if (row != nullptr && !group) return damaged_row(key());
+  if (row != nullptr && !group) return damaged_row(*row);
   if (group && row->text(attribute::attempt) == attempt().to_string()) return Settled{group->size(), group->due};
   if (!group || group->state != Group::State::parked) {
     const std::string name = key().substr(coord::queue_prefix.size());

@@ -73,8 +73,9 @@ struct ReceiveOptions {
 [[nodiscard]] Error parked_for_damage(std::string_view queue, std::string_view group, const Error& why);
 
 /// Finds a group that is due, leases it, reads the first of its messages. Nothing: there was none. A group whose
-/// first message is damaged is parked with the reason, and the others are looked at; where there is nothing in them,
-/// the damage is told.
+/// first message is damaged is parked with the reason, and a group whose own row is damaged is passed over: the
+/// others are looked at. Where nothing comes in them, the damage is told: when the wait is over, and after 10 s at
+/// the latest.
 class Receive final : public Procedure {
  public:
   /// `is_wanted`: asked before each look and each claim; false ends it, with nothing.
@@ -126,6 +127,8 @@ class Receive final : public Procedure {
   Instant until_{};             // S4: of the belief
   WallTime due_again_{};
   std::optional<Error> damage_;        // what was found is parked
+  std::optional<Error> seen_damage_;   // of a group's row, in this look
+  std::optional<Instant> tell_by_;     // that something is damaged
   std::optional<Instant> rest_until_;  // nothing was there
   bool pausing_ = false;
   std::optional<Ended<std::optional<Batch>>> result_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/queue.hpp"
 #include "holdfast/assert.hpp"
 
@@ -34,7 +35,7 @@ void PeekGroup::took(Answer answer, Now) {
   if (!view_) return saw_group(answer.row());
   for (const Row& row : answer.rows) {  // one that is past its retention is missing
     auto message = message_in(row);
-    if (!message) return fail(damaged_row(row.key));
+    if (!message) return fail(damaged_row(row));
     view_->messages.push_back(*std::move(message));
   }
   std::ranges::sort(view_->messages, {}, &Message::seq);
@@ -44,7 +45,7 @@ void PeekGroup::took(Answer answer, Now) {
 void PeekGroup::saw_group(const Row* row) {
   if (row == nullptr) return conclude(std::nullopt);
   auto group = group_in(*row);
-  if (!group) return fail(damaged_row(row->key));
+  if (!group) return fail(damaged_row(*row));
   view_ = GroupView{*std::move(group), {}};
   if (view_->group.size() <= 0) conclude(std::move(view_));
 }
@@ -64,9 +65,13 @@ Ask ListGroups::read(Now) {
 }
 
 void ListGroups::took(Answer answer, Now) {
+  left_out_.add(answer);
   for (const Row& row : answer.rows) {
     auto group = group_in(row);
-    if (!group) continue;
+    if (!group) {
+      left_out_.add(row);
+      continue;
+    }
     list_.is_partial = list_.groups.size() >= most_;
     if (list_.is_partial) return finish();
     list_.groups.push_back(*std::move(group));
@@ -83,6 +88,7 @@ void ListGroups::finish() {
   const auto later =
       std::unique(groups.rbegin(), groups.rend(), [](const Group& a, const Group& b) { return a.group == b.group; });
   groups.erase(groups.begin(), later.base());
+  list_.damaged = left_out_.rows();
   conclude(std::move(list_));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/read_procedure.hpp"
 #include "holdfast/coordination.hpp"
 
@@ -40,6 +41,7 @@ class ListGroups final : public ReadProcedure<GroupList> {
   const std::size_t most_;
   std::vector<std::string> states_;  // still to be looked through, the next one last
   std::string page_;
+  LeftOut left_out_;
   GroupList list_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/queue.hpp"
 #include "holdfast/assert.hpp"
@@ -16,6 +17,8 @@ constexpr std::size_t look_limit = 20;
 /// Between two looks where there is nothing: as AwaitTask's.
 constexpr Duration least_look = milliseconds(25);
 constexpr Duration most_look = std::chrono::seconds(1);
+/// Who waits for ever is told all the same that rows are damaged.
+constexpr Duration untold_most = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -149,6 +152,10 @@ void Receive::on(Answer answer, Now now) {
   }
   switch (answer.outcome) {
     case Outcome::rejected: {
+      if (step_ == Step::read_group && answer.error.code == Code::corrupt && !tries_.in_doubt()) {
+        seen_damage_ = std::move(answer.error);  // by a store that cannot read it: the others can be had
+        return look_on(now);
+      }
       const auto kind = tries_.in_doubt() ? Failure::Kind::unknown : Failure::Kind::rejected;
       return end(tl::unexpected(Failure{kind, std::move(answer.error)}));
     }
@@ -186,6 +193,7 @@ void Receive::on(Answer answer, Now now) {
 }
 
 void Receive::looked(Answer answer, Now now) {
+  if (answer.lacks_damaged()) seen_damage_ = std::move(answer.error);
   next_page_ = std::move(answer.next);
   due_.clear();
   for (Row& row : answer.rows) due_.push_back(std::move(row.key));
@@ -205,15 +213,20 @@ void Receive::look_on(Now now) {
 void Receive::look_again(Now now) {
   step_ = Step::look;
   if (!next_page_.empty()) return;
-  if (now.instant >= options_.wait_until) {
-    if (damage_) return end(tl::unexpected(Failure{Failure::Kind::rejected, *std::move(damage_)}));
+  const std::optional<Error> seen = std::exchange(seen_damage_, {});  // it may be mended by the next look
+  const std::optional<Error>& damage = damage_ ? damage_ : seen;
+  tell_by_ = damage ? std::optional(tell_by_.value_or(now.instant + untold_most)) : std::nullopt;
+  const Instant wait_until = std::min(options_.wait_until, tell_by_.value_or(options_.wait_until));
+  if (now.instant >= wait_until) {
+    if (damage) return end(tl::unexpected(Failure{Failure::Kind::rejected, *damage}));
     return end(std::optional<Batch>());
   }
-  rest_until_ = std::min(now.instant + random_.between(least_look, most_look), options_.wait_until);
+  rest_until_ = std::min(now.instant + random_.between(least_look, most_look), wait_until);
 }
 
 void Receive::saw_group(const Row* row, Now now) {
   std::optional<Group> group = row == nullptr ? std::nullopt : group_in(*row);
+  if (row != nullptr && !group) seen_damage_ = damaged_row(*row).error;
   if (!group) return look_on(now);
   const bool is_chosen = chosen_.row.key == row->key && chosen_.first_try;
   if (row->text(attribute::attempt) == attempt_.to_string() && group->owner == owner_.value && is_chosen &&
@@ -264,7 +277,7 @@ void Receive::got_messages(const Answer& answer, Now now) {
     // What cannot be given out holds up what comes after it.
     last = seq - 1;
     if (seq > group.head) break;
-    if (is_there && !message) return first_is_damaged(damaged_row(row->key).error);
+    if (is_there && !message) return first_is_damaged(damaged_row(*row).error);
     if (!is_there && chosen_.read_to == group.head) return first_is_damaged(answer.error);
     if (!is_there) {  // perhaps it is another one that is damaged: the first, alone
       chosen_.read_to = group.head;

@@ -184,7 +184,7 @@ Preclude::Plan Preclude::plan(Now now) {
   // The id of a message that is no longer remembered is free for another.
   const bool is_message = key().starts_with(coord::dedup_prefix);
   if (row != nullptr && (!is_message || is_remembered(*row, intent_remembered, now.wall))) {
-    return Precluded{row->text(coord::outcome) != coord::precluded};
+    return Precluded{!was_precluded(*row)};
   }
   std::vector<Change> note = remembered(now.wall, intent_remembered);
   note.push_back(Change::set(coord::outcome, coord::precluded));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/coord/damage.hpp"
 #include "holdfast/assert.hpp"
 
 namespace holdfast {
@@ -41,7 +42,7 @@ std::optional<Ask> RowWork::next(Now now) {
     }
   }
   if (!seen_) return read();
-  Verdict verdict = judge(now);
+  Verdict verdict = verdict_now(now);
   seen_ = false;
   if (auto* updates = std::get_if<std::vector<Update>>(&verdict)) return write(std::move(*updates));
   if (auto* pause = std::get_if<Pause>(&verdict)) {
@@ -56,6 +57,15 @@ std::optional<Ask> RowWork::next(Now now) {
     fail(std::move(*failure));
   }
   return std::nullopt;
+}
+
+/// The rules', unless a row is not as they know it.
+RowWork::Verdict RowWork::verdict_now(Now now) {
+  const auto damaged = std::ranges::find_if(rows_, [](const Row& row) { return damage_in(row).has_value(); });
+  if (damaged == rows_.end() || applied_) return judge(now);
+  Failure failure = damaged_row(*damaged);
+  if (in_doubt()) failure.kind = Failure::Kind::unknown;
+  return failure;
 }
 
 Ask RowWork::read() {

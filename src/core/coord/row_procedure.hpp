@@ -48,6 +48,7 @@ class RowWork : public Procedure {
  private:
   enum class Waiting { nothing, reading, writing, pausing };
 
+  [[nodiscard]] Verdict verdict_now(Now now);
   [[nodiscard]] Ask read();
   [[nodiscard]] Ask write(std::vector<Update> updates);
   void applied(Waiting what, std::vector<Row> rows);

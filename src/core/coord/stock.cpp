@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/coord/counter.hpp"
+#include "core/coord/damage.hpp"
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "holdfast/assert.hpp"
@@ -14,14 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using State = Reservation::State;
-
-/// What reservations that have ended are remembered for, besides the time that is set when they are made.
-constexpr std::string_view remember_s = "remember_s";
-/// How often something was drawn from a reservation: two that change what is left in it notice each other.
-constexpr std::string_view draws = "draws";
-constexpr std::string_view drawn_from = "drawn_from";
-/// Which journal's quota it is.
-constexpr std::string_view its_journal = "quota_of";
 
 std::vector<std::string> keys_of(std::string_view id, const Basket& basket) {
   std::vector<std::string> keys{Reserve::row_key(id)};
@@ -36,20 +29,16 @@ std::optional<State> state_from(std::string_view text) {
   return std::nullopt;
 }
 
-/// It never was, and never will be.
-bool was_precluded(const Row& row) {
-  return row.text(coord::outcome) == coord::precluded;
-}
-
 /// Still held, with all that was in it when it was seen.
 Condition held_as_seen(const Row& row) {
   return Condition::equals(coord::outcome, to_string(State::held)) &&
-         (row.find(draws) == nullptr ? Condition::not_exists(draws) : Condition::equals(draws, row.number(draws)));
+         (row.find(coord::draws) == nullptr ? Condition::not_exists(coord::draws)
+                                            : Condition::equals(coord::draws, row.number(coord::draws)));
 }
 
 /// Whether it was drawn from another reservation: sold out of a quota.
 bool is_sale(const Row& row) {
-  return !row.text(drawn_from).empty();
+  return !row.text(coord::drawn_from).empty();
 }
 
 bool is_part_of(const Basket& part, const Basket& whole) {
@@ -130,7 +119,7 @@ std::string_view to_string(State state) {
 std::optional<Reservation> reservation_in(const Row& row) {
   const std::optional<State> state = state_from(row.text(coord::outcome));
   const Value* items = row.find(coord::items);
-  if (!state || items == nullptr) return std::nullopt;
+  if (!state || items == nullptr || damage_in(row)) return std::nullopt;
   if (!row.key.starts_with(coord::reservation_prefix)) return std::nullopt;
   Reservation reservation;
   reservation.id = row.key.substr(coord::reservation_prefix.size());
@@ -162,13 +151,14 @@ std::string Reserve::stock_key(std::string_view sku) {
 Reserve::Plan Reserve::plan(Now now) {
   const WallTime expires_at = now.wall + std::chrono::ceil<milliseconds>(options_.ttl);
   if (const Row* row = find(keys().front())) {
+    if (was_precluded(*row)) return given_up(options_.id);
     std::optional<Reservation> there = reservation_in(*row);
-    if (!there && !was_precluded(*row)) return damaged_row(row->key);
-    if (!there || there->basket != options_.basket) {
+    if (!there) return damaged_row(*row);
+    if (there->basket != options_.basket) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of other goods.")};
     }
-    if (row->text(its_journal) != quota_of_ || is_sale(*row)) {
+    if (row->text(coord::quota_of) != quota_of_ || is_sale(*row)) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id +
                                             " was made before, by somebody else: for a journal, or not for this one. "
@@ -190,8 +180,6 @@ Reserve::Plan Reserve::plan(Now now) {
   std::vector<Update> updates;
   for (const auto& [sku, count] : options_.basket) {
     const Row* stock = find(stock_key(sku));
-    const Value* there = stock == nullptr ? nullptr : stock->find(coord::available);
-    if (there != nullptr && there->as_int() == nullptr) return damaged_row(stock->key);
     const std::int64_t available = stock == nullptr ? 0 : stock->number(coord::available);
     if (available < count) {
       return refused("Of " + sku + " there are " + std::to_string(available) + " available, and " +
@@ -207,9 +195,9 @@ Reserve::Plan Reserve::plan(Now now) {
                            Change::set(coord::reserved_until, std::int64_t{expires_at.time_since_epoch().count()}),
                            Change::set(coord::outcome, to_string(State::held)),
                            Change::set(coord::items, value_of(options_.basket)),
-                           Change::set(remember_s, std::int64_t{remember}),
+                           Change::set(coord::remember_s, std::int64_t{remember}),
                            Change::set(attribute::attempt, attempt().to_string())};
-  if (!quota_of_.empty()) made.push_back(Change::set(its_journal, quota_of_));
+  if (!quota_of_.empty()) made.push_back(Change::set(coord::quota_of, quota_of_));
   updates.push_back({keys().front(), std::move(made), Condition::row_missing()});
   return updates;
 }
@@ -227,10 +215,11 @@ Draw::Plan Draw::plan(Now now) {
                                                                    " has another id than that.")};
   }
   if (const Row* row = find(keys()[0])) {
+    if (was_precluded(*row)) return given_up(options_.id);
     std::optional<Reservation> there = reservation_in(*row);
-    if (!there && !was_precluded(*row)) return damaged_row(row->key);
+    if (!there) return damaged_row(*row);
     // Drawn from whichever: a journal that has forgotten its ticket takes it from another quota the next time.
-    if (!there || there->basket != options_.basket || !is_sale(*row)) {
+    if (there->basket != options_.basket || !is_sale(*row)) {
       return Failure{Failure::Kind::mismatch,
                      Error(Code::usage, "The reservation " + options_.id + " was made before, of something else.")};
     }
@@ -242,7 +231,7 @@ Draw::Plan Draw::plan(Now now) {
   const Row* from = find(keys()[1]);
   if (from == nullptr) return unheard_of(options_.from);
   std::optional<Reservation> there = reservation_in(*from);
-  if (!there) return damaged_row(from->key);
+  if (!there) return damaged_row(*from);
   if (there->state != State::held) {
     return refused("The reservation " + there->id + " is " + std::string(to_string(there->state)) +
                    ": nothing can be drawn from it.");
@@ -257,12 +246,13 @@ Draw::Plan Draw::plan(Now now) {
   std::vector<Change> drawn = remembered(now.wall, options_.remember);
   drawn.push_back(Change::set(coord::outcome, to_string(State::confirmed)));
   drawn.push_back(Change::set(coord::items, value_of(options_.basket)));
-  drawn.push_back(Change::set(drawn_from, options_.from));
+  drawn.push_back(Change::set(coord::drawn_from, options_.from));
   drawn.push_back(Change::set(attribute::attempt, attempt().to_string()));
-  return std::vector{Update{keys()[0], std::move(drawn), Condition::row_missing()},
-                     Update{from->key,
-                            {Change::set(coord::items, value_of(left)), Change::set(draws, from->number(draws) + 1)},
-                            held_as_seen(*from)}};
+  return std::vector{
+      Update{keys()[0], std::move(drawn), Condition::row_missing()},
+      Update{from->key,
+             {Change::set(coord::items, value_of(left)), Change::set(coord::draws, from->number(coord::draws) + 1)},
+             held_as_seen(*from)}};
 }
 
 // ---- Confirm, cancel, return ----
@@ -274,7 +264,7 @@ ReadReservation::Plan ReadReservation::plan(Now now) {
   const Row* row = find(key());
   if (row == nullptr || was_precluded(*row)) return unheard_of(id_);
   std::optional<Reservation> there = reservation_in(*row);
-  if (!there) return damaged_row(key());
+  if (!there) return damaged_row(*row);
   return as_of(*std::move(there), now.wall);
 }
 
@@ -297,12 +287,14 @@ EndReservation::Plan EndReservation::plan(Now now) {
       return Reservation{reservation_.id, into_, reservation_.basket, reservation_.expires_at, false};
     return unheard_of(reservation_.id);
   }
+  if (was_precluded(*row)) return unheard_of(reservation_.id);
   std::optional<Reservation> there = reservation_in(*row);
   if (!there || !is_part_of(there->basket, reservation_.basket)) {
-    return damaged_row(row->key);
+    return damaged_row(*row);
   }
   // One that an older program has made says nothing of journals.
-  if (const auto owner = row->text(its_journal); into_ != State::expired && !owner.empty() && owner != quota_of_) {
+  if (const auto owner = row->text(coord::quota_of);
+      into_ != State::expired && !owner.empty() && owner != quota_of_) {
     return Failure{Failure::Kind::mismatch,
                    Error(Code::usage, "The reservation " + there->id +
                                           " is the quota of a journal: give it back there ('holdfast journal "
@@ -326,7 +318,7 @@ EndReservation::Plan EndReservation::plan(Now now) {
       {row->key,
        {Change::set(coord::outcome, to_string(into_)), Change::set(attribute::desired_state, state::removed),
         Change::set(attribute::expires_at, std::int64_t{0}),
-        Change::set(attribute::tombstone_expires_at, remembered_until_s(now.wall, row->number(remember_s))),
+        Change::set(attribute::tombstone_expires_at, remembered_until_s(now.wall, row->number(coord::remember_s))),
         Change::set(attribute::attempt, attempt().to_string())},
        held_as_seen(*row)});
   if (into_ != State::confirmed) {
@@ -383,8 +375,13 @@ Ask ReturnExpired::read(Now now) {
 void ReturnExpired::took(Answer answer, Now) {
   has_looked_ = true;
   page_ = std::move(answer.next);
+  if (answer.lacks_damaged()) failure_ = Failure{Failure::Kind::rejected, std::move(answer.error)};
   for (const Row& row : answer.rows) {
-    if (auto found = reservation_in(row)) found_.push_back(*std::move(found));
+    if (auto found = reservation_in(row)) {
+      found_.push_back(*std::move(found));
+    } else {
+      failure_ = damaged_row(row);
+    }
   }
   std::ranges::reverse(found_);
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/coord/damage.hpp"
 #include "core/coord/memory.hpp"
 #include "core/coord/names.hpp"
 #include "core/coord/once.hpp"
@@ -60,15 +61,13 @@ std::optional<TaskView> task_in(const Row& row, WallTime now) {
     return std::nullopt;
   }
   const std::optional<Candidate> lease = lease_of(row);
-  if (!lease) return std::nullopt;
+  if (!lease || damage_in(row)) return std::nullopt;
   task.name = name_in(row.key);
   task.owner = lease->owner;
   task.epoch = lease->epoch;
   task.expires_at = lease->expires_at;
   if (task.kind == Kind::once) {
-    std::optional<OnceResult> result = once_result_in(row);
-    if (!result && row.find(coord::result) != nullptr) return std::nullopt;  // as once says, and runs it no more
-    if (!is_past_retention(row, now)) task.result = std::move(result);
+    if (!is_past_retention(row, now)) task.result = once_result_in(row);
   }
   task.state = state_of(task, now);
   return task;
@@ -83,7 +82,7 @@ ReadTask::Plan ReadTask::plan(Now now) {
   const Row* row = find(key());
   if (row == nullptr) return std::optional<TaskView>();
   std::optional<TaskView> task = task_in(*row, now.wall);
-  if (!task) return damaged_row(key());
+  if (!task) return damaged_row(*row);
   return task;
 }
 
@@ -105,9 +104,16 @@ Ask ListTasks::read(Now) {
 
 void ListTasks::took(Answer answer, Now now) {
   TaskPage page;
+  LeftOut left_out;
+  left_out.add(answer);
   for (const Row& row : answer.rows) {
-    if (auto task = task_in(row, now.wall)) page.tasks.push_back(*std::move(task));
+    if (auto task = task_in(row, now.wall)) {
+      page.tasks.push_back(*std::move(task));
+    } else {
+      left_out.add(row);
+    }
   }
+  page.damaged = left_out.rows();
   page.next = std::move(answer.next);
   conclude(std::move(page));
 }
@@ -121,7 +127,7 @@ ReleaseTask::Plan ReleaseTask::plan(Now now) {
   const Row* row = find(key());
   if (row == nullptr) return refused(Code::not_found, "Nothing is called " + name_ + ".");
   std::optional<TaskView> task = task_in(*row, now.wall);
-  if (!task) return damaged_row(key());
+  if (!task) return damaged_row(*row);
   if (row->text(attribute::attempt) == attempt().to_string()) return ReleasedTask{*std::move(task)};
   if (task->epoch != epoch_) {
     return refused(Code::denied, "The lease on " + name_ + " has epoch " + std::to_string(task->epoch.value) +

@@ -46,8 +46,9 @@ class ReadTask final : public RowProcedure<std::optional<TaskView>> {
 };
 
 struct TaskPage {
-  std::vector<TaskView> tasks;  ///< those that end first come first; what is damaged is left out
-  std::string next;             ///< of the next page; empty: there is none
+  std::vector<TaskView> tasks;         ///< those that end first come first
+  std::string next;                    ///< of the next page; empty: there is none
+  std::vector<std::string> damaged{};  ///< left out, as GroupList::damaged
 };
 
 /// What is held, or was and can be taken, of both kinds: a page of it. As the index tells it: it may be late, and

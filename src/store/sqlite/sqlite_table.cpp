@@ -199,6 +199,8 @@ Sql<void> SqliteTable::prepare() {
        "SELECT pk, item, lease_expires_at_ms FROM rows WHERE desired_state = ?1"
        " AND lease_expires_at_ms <= ?2 AND (lease_expires_at_ms, pk) > (?3, ?4)"
        " ORDER BY lease_expires_at_ms, pk LIMIT ?5"},
+      {statements_.timeless,  // all that is no number is above the empty text
+       "SELECT pk, item FROM rows WHERE desired_state = ?1 AND lease_expires_at_ms >= '' LIMIT ?2"},
       {statements_.owned, "SELECT pk, item FROM rows WHERE lease_owner = ?1 ORDER BY pk"},
       {statements_.data_version, "PRAGMA data_version"},
   };
@@ -349,19 +351,41 @@ Sql<Answer> SqliteTable::run(const QueryDue& request) {
   std::string position;
   for (std::size_t seen = 0;; ++seen) {
     const int code = due.step();
-    if (code == SQLITE_DONE) return reply;
+    if (code == SQLITE_DONE) break;
     if (code != SQLITE_ROW) return tl::unexpected(connection_->failure(code, "read"));
-    if (seen == limit) break;
-    position = to_token(due.number(2), due.text(0));
-    auto row = to_row(options_.path, std::string(due.text(0)), due.text(1));
-    if (row) {
-      reply.value.rows.push_back(std::move(*row));
-    } else {
-      reply.error = std::move(row.error().error);
+    if (seen == limit) {
+      reply.value.next = std::move(position);
+      return reply;
     }
+    position = to_token(due.number(2), due.text(0));
+    take(due, reply);
   }
-  reply.value.next = std::move(position);
+  if (request.from != WallTime::min()) return reply;
+  if (auto added = add_timeless(request.state, limit, reply); !added) return tl::unexpected(std::move(added.error()));
   return reply;
+}
+
+void SqliteTable::take(Statement& found, PageReply& reply) const {
+  auto row = to_row(options_.path, std::string(found.text(0)), found.text(1));
+  if (row) {
+    reply.value.rows.push_back(std::move(*row));
+  } else {
+    reply.error = std::move(row.error().error);
+  }
+}
+
+/// Rows into whose expiry somebody has put something that is no number: nobody would ever find them.
+Sql<void> SqliteTable::add_timeless(std::string_view state, std::size_t most, PageReply& reply) {
+  Statement& timeless = statements_.timeless;
+  const InUse in_use(timeless);
+  timeless.bind(1, state);
+  timeless.bind(2, static_cast<std::int64_t>(most));
+  while (true) {
+    const int code = timeless.step();
+    if (code == SQLITE_DONE) return {};
+    if (code != SQLITE_ROW) return tl::unexpected(connection_->failure(code, "read"));
+    take(timeless, reply);
+  }
 }
 
 Sql<Answer> SqliteTable::run(const QueryOwned& request) {

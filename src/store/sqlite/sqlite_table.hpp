@@ -62,7 +62,7 @@ class SqliteTable {
  private:
   struct Statements {
     Statement begin_write, begin_read, commit, find, insert, update_item, update_expiry, update_all, remove, due,
-        owned, data_version;
+        timeless, owned, data_version;
   };
 
   [[nodiscard]] Sql<void> connect(bool create);
@@ -72,6 +72,9 @@ class SqliteTable {
   [[nodiscard]] Sql<std::optional<Row>> find(const std::string& key);
   [[nodiscard]] Sql<void> write(const std::optional<Row>& before, const Row& after);
   [[nodiscard]] Sql<std::vector<std::string>> find_forgettable(std::string_view state, Position& after, WallTime now);
+
+  void take(Statement& found, PageReply& reply) const;
+  [[nodiscard]] Sql<void> add_timeless(std::string_view state, std::size_t most, PageReply& reply);
 
   [[nodiscard]] Sql<Answer> run(const Initialize& request);
   [[nodiscard]] Sql<Answer> run(const Get& request);
