@@ -30,7 +30,7 @@ struct AvailableMode {
   /// Called within reconcile(), on its caller's thread, once all that was open is carried out. It may use the
   /// coordinator, but for reconcile() (busy). Nobody can end it, and while it runs no other process reconciles the
   /// journal: it has to bound whatever it waits for (S10).
-  std::function<Result<void>(const Intent& rejected, bool is_repeat)> compensate;
+  std::function<Result<void>(const Intent& rejected, bool is_repeat)> compensate{};
 };
 
 /// The other mode (docs/modes.md): what cannot reach the store within `patience` is accepted provisionally, in a

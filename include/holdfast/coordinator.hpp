@@ -22,8 +22,8 @@ namespace holdfast {
 struct CoordinatorOptions {
   std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION, memory: (this object's)
   bool make_table =
-      true;        ///< a SQLite file that is not there yet; false: open() refuses (AvailableCoordinator: see there)
-  std::string id;  ///< names this process, for people; empty: host name and process id
+      true;          ///< a SQLite file that is not there yet; false: open() refuses (AvailableCoordinator: see there)
+  std::string id{};  ///< names this process, for people; empty: host name and process id
   Duration patience = std::chrono::seconds(5);  ///< how long each call waits for a store that does not answer
   Duration skew = std::chrono::seconds(1);      ///< what two wall clocks may differ by; of rights: LeaseOptions::skew
 };
@@ -75,19 +75,19 @@ class Right {
 struct OnceRunOptions {
   /// What it is about: the same key with another one is Failure::Kind::mismatch. JSON counts as equal however it is
   /// written. Nothing: not looked at.
-  std::optional<std::string> input;
+  std::optional<std::string> input{};
   LeaseOptions lease{.lease = std::chrono::seconds(10)};
   Duration wait{};  ///< how long somebody else's run is waited for; 0: not at all
   Abandoned abandoned = Abandoned::rerun;
   /// For Abandoned::reconcile: finds out what became of the run that left no result. Its result is recorded; nothing:
   /// run it again.
-  std::function<std::optional<OnceResult>(const Right&)> reconcile;
+  std::function<std::optional<OnceResult>(const Right&)> reconcile{};
   Duration retention = std::chrono::hours(24);  ///< how long the result is kept, at least: 1 s to 366 days
   std::stop_token cancel{};                     ///< of the wait, as RightOptions::cancel; not of what runs
 };
 struct OnceRun {
-  std::optional<OnceResult> result;  ///< nothing: it was tried here and is not done; whoever is next tries again
-  bool was_replayed = false;         ///< it had been run before: nothing was called
+  std::optional<OnceResult> result{};  ///< nothing: it was tried here and is not done; whoever is next tries again
+  bool was_replayed = false;           ///< it had been run before: nothing was called
 };
 
 struct QueueOptions {
@@ -101,7 +101,7 @@ struct QueueOptions {
   };
   Poison poison = Poison::block;   ///< what becomes of a message that was given out `receives_most` times in vain
   std::int64_t receives_most = 5;  ///< 1 to 1,000,000
-  std::string dead_letter;
+  std::string dead_letter{};
   /// A request to stop ends the wait, with nothing. What was leased by then is given to the caller all the same.
   std::stop_token cancel{};
 };

@@ -16,9 +16,9 @@ namespace holdfast {
 struct FleetOptions {
   std::string store = "sqlite:holdfast.db";  ///< sqlite:PATH, dynamodb://TABLE?region=REGION
   bool make_table = true;                    ///< a SQLite file that is not there yet; false: run() then refuses
-  std::string id;                            ///< this worker's name; empty: host name and process id
+  std::string id{};                          ///< this worker's name; empty: host name and process id
   std::size_t max_connections = 100;
-  LeaseOptions lease;
+  LeaseOptions lease{};
   unsigned threads = 1;  ///< loops that connections live on; the leases are kept on a loop of their own
   Duration drain_timeout = std::chrono::seconds(20);
   /// A checkpoint rides on each renewal and costs nothing more. Asked for more often than renewals come, each is a
@@ -28,12 +28,12 @@ struct FleetOptions {
   /// SIGTERM, SIGINT: the first begins a drain, a further one stops at once. What comes within a second of the first
   /// counts as the same (a process and its group are often told together).
   bool handle_signals = true;
-  std::string report_file;  ///< JSON, written at the end, by rename; empty: none. Tried at the start
+  std::string report_file{};  ///< JSON, written at the end, by rename; empty: none. Tried at the start
   /// `ADDRESS:PORT` (an IP address; port 0: a free one) at which other workers reach this one, by UDP. Where
   /// following the store's changes is for one worker (DynamoDB), those that have this take turns in it and tell each
   /// other, so that what becomes free is taken within a second; empty: this one only looks at its usual pace.
-  std::string advertise;
-  std::string poke_listen;         ///< `ADDRESS:PORT` to listen on for that, where it is another; empty: the same
+  std::string advertise{};
+  std::string poke_listen{};       ///< `ADDRESS:PORT` to listen on for that, where it is another; empty: the same
   std::string log_level = "info";  ///< debug, info, warning, error, off; to standard error
 };
 

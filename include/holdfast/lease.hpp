@@ -20,7 +20,7 @@ struct LeaseTerms {
 
 struct LeaseOptions {
   Duration lease = std::chrono::seconds(20);
-  std::optional<Duration> renew_every, margin, skew, reconcile_every;
+  std::optional<Duration> renew_every{}, margin{}, skew{}, reconcile_every{};
 };
 
 /// Fills in what was not set and refuses nonsense with a sentence that says which and why (Code::usage).

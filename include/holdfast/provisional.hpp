@@ -22,25 +22,25 @@ namespace holdfast {
 
 /// Another value may turn out to have won: then the caller's merge judges.
 struct DecideWish {
-  std::string key;
-  Value proposal;
-  std::string proposer;
+  std::string key{};
+  Value proposal{};
+  std::string proposer{};
   bool operator==(const DecideWish&) const = default;
 };
 struct AddWish {
-  std::string key;
+  std::string key{};
   std::int64_t delta = 0;
-  std::optional<std::int64_t> floor;
+  std::optional<std::int64_t> floor{};
   bool operator==(const AddWish&) const = default;
 };
 /// Goods that were set aside beforehand are sold.
 struct DrawWish {
-  Basket basket;
-  std::string quota;  ///< chosen when it is accepted
+  Basket basket{};
+  std::string quota{};  ///< chosen when it is accepted
   bool operator==(const DrawWish&) const = default;
 };
 struct SendWish {
-  std::string queue, group, body;
+  std::string queue{}, group{}, body{};
   std::chrono::milliseconds delay{};  ///< from its acceptance; up to 15 days
   /// From when it is sent, and can be had; 1 s to 366 days.
   std::chrono::milliseconds retention = std::chrono::hours(24 * 14);
@@ -51,16 +51,16 @@ using Wish = std::variant<DecideWish, AddWish, DrawWish, SendWish>;
 /// It is in the store.
 template <class T>
 struct Committed {
-  T value;
+  T value{};
 };
 /// It is on this machine's disk, and will be confirmed or rejected, once: another type, so that nobody takes it for
 /// the other.
 struct Provisional {
-  std::string ticket;
+  std::string ticket{};
   WallTime until{};        ///< what was not begun by then is rejected
-  Wish wish;               ///< what stands in the journal; of a decision: what is proposed, by us or before us
+  Wish wish{};             ///< what stands in the journal; of a decision: what is proposed, by us or before us
   bool was_there = false;  ///< the ticket was in the journal before, or the proposal is another's
-  std::string why;         ///< it is not in the store, for people
+  std::string why{};       ///< it is not in the store, for people
 };
 template <class T>
 using Accepted = std::variant<Committed<T>, Provisional>;
@@ -80,15 +80,15 @@ struct Intent {
   enum class Compensation { none, due, begun, done };
 
   std::int64_t seq = 0;  ///< the order of acceptance; 0: not in a journal yet
-  std::string ticket;    ///< the operation's id, in the store as well
-  Wish wish;
+  std::string ticket{};  ///< the operation's id, in the store as well
+  Wish wish{};
   WallTime accepted_at{};
   WallTime expires_at{};  ///< what was not begun by then is rejected
   State state = State::accepted;
   Compensation compensation = Compensation::none;
   WallTime begun_at{};
   WallTime settled_at{};
-  std::string note;  ///< for people: why it was rejected, what it came to
+  std::string note{};  ///< for people: why it was rejected, what it came to
 
   [[nodiscard]] bool is_settled() const { return state == State::confirmed || state == State::rejected; }
   /// Nothing is left to do.
@@ -135,8 +135,8 @@ struct ReconcileReport {
   std::size_t compensated = 0;
   std::size_t left = 0;  ///< intents that are still open, or wait for their compensation; quotas that cannot go back
   std::size_t quotas_returned = 0;
-  std::vector<std::string> notes;  ///< why something was left, at most `notes_most`
-  bool store_is_away = false;      ///< the pass ended early
+  std::vector<std::string> notes{};  ///< why something was left, at most `notes_most`
+  bool store_is_away = false;        ///< the pass ended early
 
   static constexpr std::size_t notes_most = 20;
   [[nodiscard]] bool is_all() const { return left == 0 && !store_is_away; }

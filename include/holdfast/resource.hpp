@@ -14,9 +14,9 @@ namespace holdfast {
 
 /// What a resource is given when its lease was won.
 struct Grant {
-  ConnectionId id;
-  Row row;  ///< as it was when claimed: desired state, URL, options, last_seq
-  std::shared_ptr<LeaseGuard> guard;
+  ConnectionId id{};
+  Row row{};  ///< as it was when claimed: desired state, URL, options, last_seq
+  std::shared_ptr<LeaseGuard> guard{};
   /// May be called, from any thread, when progress().last_seq has left 0 for the first time in the row's life: the
   /// next renewal then comes at once. Until a row has a checkpoint, a crash leaves its successor nothing to go on
   /// from (S9). May be empty.
@@ -39,9 +39,9 @@ struct Tally {
 struct Progress {
   std::int64_t last_seq = 0;  ///< acknowledged: nothing at or below it is needed again (S9)
   /// One word: connecting, open, subscribed, flowing, silent, paused, backing_off, parked… At most 40 bytes are kept.
-  std::string status;
-  std::string reason;  ///< why, where the word does not say it; kept as one line of at most 300 bytes
-  Tally tally;
+  std::string status{};
+  std::string reason{};  ///< why, where the word does not say it; kept as one line of at most 300 bytes
+  Tally tally{};
   std::optional<WallTime> first_message_at{};  ///< when its first message was accepted, or its first work done
 };
 

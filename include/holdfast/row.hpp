@@ -53,8 +53,8 @@ using Attributes = Value::Map;
 
 /// One item of the table. The key is not among the attributes.
 struct Row {
-  std::string key;
-  Attributes attributes;
+  std::string key{};
+  Attributes attributes{};
 
   [[nodiscard]] const Value* find(std::string_view name) const;
   /// The attribute if it is there and of that type; otherwise the fallback. A missing number is 0 unless told.

@@ -16,12 +16,12 @@ namespace holdfast {
 struct Record {
   enum class Kind : std::uint8_t { text, binary, gap };
   Kind kind = Kind::text;
-  std::string_view connection;
-  Epoch epoch;
+  std::string_view connection{};
+  Epoch epoch{};
   std::int64_t seq = 0;  ///< for a gap: the first missing number; no_seq: the upstream gave this message none
   std::int64_t gap_to = 0;
   WallTime at{};  ///< when it was received
-  std::string_view data;
+  std::string_view data{};
   /// The lease it was received under: a sink that writes later than it accepts asks again before it writes (S7)
   /// and leaves out what is no longer held.
   const std::shared_ptr<LeaseGuard>* guard = nullptr;

@@ -42,26 +42,26 @@ using RowReply = Reply<std::optional<Row>>;
 using RowsReply = Reply<std::vector<Row>>;
 
 struct Page {
-  std::vector<Row> rows;
-  std::string next;  ///< hand back as QueryDue::page to go on; empty: that was the last page
+  std::vector<Row> rows{};
+  std::string next{};  ///< hand back as QueryDue::page to go on; empty: that was the last page
 };
 using PageReply = Reply<Page>;
 
 struct QueryDue {
-  std::string state;        ///< desired_state equals this
+  std::string state{};      ///< desired_state equals this
   WallTime before{};        ///< lease_expires_at_ms below this; WallTime::max() for all
   std::size_t limit = 100;  ///< rows per page, at least 1
-  std::string page;
+  std::string page{};
   WallTime from = WallTime::min();  ///< lease_expires_at_ms not below this
   Purpose purpose = Purpose::other;
 };
 
 struct Capabilities {
-  std::string name;                  ///< for people: "sqlite (holdfast.db)"
+  std::string name{};                ///< for people: "sqlite (holdfast.db)"
   bool transactions = false;         ///< transact() works
   bool changes = false;              ///< changes() calls back; may become known, or another, while the store is open
   bool changes_need_reader = false;  ///< few can listen at once: one process should, and tell the others
-  std::string no_changes;            ///< why changes() does not call back and what to do, where that is known
+  std::string no_changes{};          ///< why changes() does not call back and what to do, where that is known
   bool index_is_consistent = false;  ///< query_due() sees every write that was acknowledged before it
   bool returns_row_on_conflict = true;
   bool has_doubles = true;  ///< false: one type of number; a double without a fraction comes back as an integer

@@ -19,9 +19,9 @@ struct Condition {
 
   Kind kind = Kind::always;
   Compare compare = Compare::equal;
-  std::string attribute;
-  Value value;
-  std::vector<Condition> operands;
+  std::string attribute{};
+  Value value{};
+  std::vector<Condition> operands{};
 
   static Condition always() { return {}; }
   static Condition row_exists();
@@ -42,8 +42,8 @@ Condition operator!(Condition operand);
 struct Change {
   enum class Kind { set, set_if_absent, add, remove };
   Kind kind = Kind::set;
-  std::string attribute;
-  Value value;
+  std::string attribute{};
+  Value value{};
 
   static Change set(std::string_view attribute, Value value);
   static Change set_if_absent(std::string_view attribute, Value value);
@@ -55,9 +55,9 @@ struct Change {
 /// One conditional write: every decision that must be made once is one of these. If the row does not exist
 /// and the condition holds (e.g. row_missing()), it is created. All changes happen or none.
 struct Update {
-  std::string key;
-  std::vector<Change> changes;
-  Condition condition;
+  std::string key{};
+  std::vector<Change> changes{};
+  Condition condition{};
   Purpose purpose = Purpose::other;
   bool operator==(const Update&) const = default;
 };

@@ -88,5 +88,27 @@ TEST_F(CliDoctor, refuses_what_makes_no_sense) {
   expect_one_line(program.run({"doctor", "--timeout", "1ms"}), 2, "--timeout");
 }
 
+TEST_F(CliDoctor, f30_a_damaged_group_is_told_by_receive_stats_and_doctor_and_the_others_are_given_out) {
+  for (const char* attribute : {"lease_expires_at_ms", "head", "lease_epoch"}) {
+    SCOPED_TRACE(attribute);
+    sql("DELETE FROM rows");
+    ASSERT_EQ(program.run({"queue", "send", "q", "g", "lost"}).code, 0);
+    sql("UPDATE rows SET item = json_set(item, '$." + std::string(attribute) + "', 'x') WHERE pk = 'QUEUE#q#g'");
+    if (attribute == std::string("lease_expires_at_ms")) {
+      sql("UPDATE rows SET lease_expires_at_ms = 'x' WHERE pk = 'QUEUE#q#g'");
+    }
+    expect_one_line(program.run({"queue", "receive", "q", "--wait", "100ms"}), 1, "QUEUE#q#g is damaged");
+    const auto stats = program.run({"queue", "stats", "q"});
+    EXPECT_EQ(stats.code, 0);
+    EXPECT_THAT(stats.err, HasSubstr("damaged: QUEUE#q#g"));
+    EXPECT_THAT(program.run({"doctor"}).out, HasSubstr("row QUEUE#q#g"));
+    ASSERT_EQ(program.run({"queue", "send", "q", "h", "here"}).code, 0);
+    EXPECT_THAT(program.run({"queue", "receive", "q"}).out, HasSubstr("1 here"));
+  }
+  ASSERT_EQ(program.run({"run", "t", "--", "true"}).code, 0);
+  sql("UPDATE rows SET item = json_set(item, '$.lease_epoch', 'x') WHERE pk = 'TASK#t'");
+  EXPECT_THAT(program.run({"task", "ls"}).err, HasSubstr("damaged: TASK#t"));
+}
+
 }  // namespace
 }  // namespace holdfast

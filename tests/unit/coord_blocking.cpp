@@ -429,6 +429,8 @@ TEST_F(DataTest, what_makes_no_sense_is_refused_before_the_store_is_asked) {
   EXPECT_EQ(kind_of(coordinator->receive("q", {.max = 0})), Kind::rejected);
   EXPECT_EQ(kind_of(coordinator->receive("q", {.poison = QueueOptions::Poison::move, .dead_letter = "q"})),
             Kind::rejected);
+  EXPECT_THAT(coordinator->receive("q", {.poison = QueueOptions::Poison::move}).error().error.detail,
+              testing::HasSubstr("dead_letter"));
   EXPECT_EQ(kind_of(coordinator->redrive_to("q", "g", "q")), Kind::rejected);
   const Receipt two{.queue = "q", .group = "g", .owner = {}, .epoch = {}, .first = 1, .last = 2};
   EXPECT_EQ(kind_of(coordinator->ack(two, 3)), Kind::rejected);
