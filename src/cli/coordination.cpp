@@ -161,9 +161,7 @@ Coordination::Coordination(std::unique_ptr<StoreSession> session) : session_(std
           if (ends_a_process(signal)) told_to_end_ = signal;
           return child_->signal(signal);
         }
-        if (!ends_a_process(signal)) return;
-        signal_ = signal;
-        wake();
+        if (ends_a_process(signal)) heard(signal);
       },
       passed_on);
 }
@@ -209,17 +207,38 @@ std::optional<int> Coordination::run_until(const std::function<bool()>& is_done)
   return is_done() ? std::nullopt : signal_;
 }
 
-void Coordination::see_out(Duration patience, const std::function<bool()>& is_told) {
-  const auto first = std::exchange(signal_, std::nullopt);
-  coordinator_->recheck();
-  bool is_over = false;
-  const TimerId timer = session_->loop().call_after(patience, [&] {
-    is_over = true;
+void Coordination::heard(int signal) {
+  constexpr Duration same_moment = std::chrono::milliseconds(250);
+  if (settling_ && !noted_) return note(signal);
+  if (noted_ && session_->instant() - noted_->at < same_moment) return;
+  signal_ = signal;
+  wake();
+}
+
+void Coordination::note(int signal) {
+  const TimerId timer = session_->loop().call_after(*settling_, [this, signal] {
+    signal_ = signal;
     wake();
   });
-  (void)run_until([&] { return is_told() || is_over; });
-  session_->loop().cancel(timer);
+  noted_ = Noted{signal, session_->instant(), timer};
+}
+
+std::optional<int> Coordination::settle(Duration patience, const std::function<bool()>& is_done) {
+  settling_ = patience;
+  const auto ended_by = run_until(is_done);
+  settling_.reset();
+  if (const auto noted = std::exchange(noted_, std::nullopt)) session_->loop().cancel(noted->timer);
+  return ended_by;
+}
+
+bool Coordination::see_out(Duration patience, const std::function<bool()>& is_told) {
+  const auto first = std::exchange(signal_, std::nullopt);
+  settling_ = patience;
+  note(first.value_or(SIGTERM));
+  coordinator_->recheck();
+  const bool is_known = !settle(patience, is_told);
   signal_ = first;
+  return is_known;
 }
 
 void Coordination::lost() {

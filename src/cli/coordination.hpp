@@ -92,9 +92,13 @@ class Coordination {
   [[nodiscard]] StoreSession& session() { return *session_; }
   /// Runs the loop until that is true, or until a signal comes while no command runs: its number.
   [[nodiscard]] std::optional<int> run_until(const std::function<bool()>& is_done);
+  /// The same for what must not be left half done, such as a result that is being recorded: a signal does not end it,
+  /// unless it takes `patience` more, or another one comes. What comes within the same moment is no other one: shells
+  /// and `timeout` signal a process and its group.
+  [[nodiscard]] std::optional<int> settle(Duration patience, const std::function<bool()>& is_done);
   /// After a signal. What was asked for is not wanted any more, as its is_wanted says by now, and may be on its way:
-  /// runs the loop until what came of it is told, for `patience` at most; a further signal ends that.
-  void see_out(Duration patience, const std::function<bool()>& is_told);
+  /// settles what comes of it. False: it is not known.
+  bool see_out(Duration patience, const std::function<bool()>& is_told);
   /// The last signal that asked the command which ran to end; 0: none did.
   [[nodiscard]] int told_to_end() const { return told_to_end_; }
   /// Wakes run_until().
@@ -139,7 +143,17 @@ class Coordination {
   std::unique_ptr<coord::Coordinator> coordinator_;
   std::unique_ptr<runtime::Signals> signals_;
   std::unique_ptr<coord::GuardedChild> child_;
-  std::optional<int> signal_;
+  void heard(int signal);
+  void note(int signal);
+
+  std::optional<int> signal_;  // to be obeyed
+  std::optional<Duration> settling_;
+  struct Noted {
+    int signal = 0;
+    Instant at;
+    TimerId timer = 0;
+  };
+  std::optional<Noted> noted_;  // while something is settled
   int told_to_end_ = 0;
 };
 

@@ -197,7 +197,7 @@ Result<int> reconcile(const JournalSettings& settings) {
     return fail(Code::usage, "--compensation-limit is from 100ms to 24h: others wait for so long");
   }
   const auto journal = open_journal(settings.journal, settings.store, false);
-  if (!journal) return tl::unexpected<Error>(journal.error());
+  if (!journal) return complain_of(journal.error());
   if (const auto absent = store::absent_file(settings.store)) {
     complain(*absent);
     return static_cast<int>(CoordExit::unavailable);
@@ -222,7 +222,7 @@ Result<int> set_aside(const JournalSettings& settings) {
   const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings.journal, settings.store, true);
-  if (!journal) return tl::unexpected<Error>(journal.error());
+  if (!journal) return complain_of(journal.error());
   return coordinate(
       settings.store, settings.store_patience,
       [&](Coordination& here) -> Result<int> {
@@ -260,7 +260,7 @@ Result<int> sell(const JournalSettings& settings) {
   const auto basket = basket_from_words(settings.basket);
   if (!basket) return tl::unexpected<Error>(basket.error());
   const auto journal = open_journal(settings.journal, settings.store, false);
-  if (!journal) return tl::unexpected<Error>(journal.error());
+  if (!journal) return complain_of(journal.error());
   runtime::AsioLoop loop(runtime::random_seed());  // for its clocks and its ids
   const auto sold = coord::sell(**journal, *basket, settings.ticket, mode_of(settings), loop.now(), loop.random());
   if (!sold) return complain_of(sold.error());

@@ -20,13 +20,11 @@ struct KeySettings {
 
 constexpr std::string_view exit_codes =
     "  the command's own, now or when it was run (128 + n if signal n ended it)\n"
-    "  74   the command ran to its end, and its result may not be on record: a repeat runs it again, unless it says "
-    "--abandoned hold or reconcile\n"
+    "  74   the command ran to its end, and its result may not be on record: a repeat may run it again "
+    "(--abandoned)\n"
     "  75   busy: somebody else is running it\n"
     "  76   the right was lost while the command ran: its result was not recorded\n"
-    "  77   it was begun before and left no result: with --abandoned hold (or where FILE did not find out) it is "
-    "held "
-    "for a person\n"
+    "  77   begun before, with no result: held for a person (--abandoned hold, or FILE did not find out)\n"
     "  69   the store cannot be reached: nothing was run\n"
     "  64   asked for wrongly: the command line, a variable, the config file; or the key was used with another "
     "input\n"

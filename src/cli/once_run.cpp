@@ -88,15 +88,17 @@ class Running {
   /// What the same call does if it is not.
   [[nodiscard]] std::string what_a_repeat_does() const;
   void give_back(bool has_begun);
-  /// Nothing: it is there. Otherwise how waiting for it ended.
-  std::optional<OnceEnd> wait_for(const std::function<bool()>& is_there);
+  /// Nothing: it is there. Otherwise how waiting for it ended. What is being written is not broken off by a first
+  /// signal.
+  enum class Waits { for_a_turn, for_a_write };
+  std::optional<OnceEnd> wait_for(Waits waits, const std::function<bool()>& is_there);
 
   Coordination& here_;
   const OnceJob& job_;
   const std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
-std::optional<OnceEnd> Running::wait_for(const std::function<bool()>& is_there) {
+std::optional<OnceEnd> Running::wait_for(Waits waits, const std::function<bool()>& is_there) {
   runtime::AsioLoop& loop = here_.session().loop();
   TimerId timer = 0;
   bool gave_up = false;
@@ -106,7 +108,9 @@ std::optional<OnceEnd> Running::wait_for(const std::function<bool()>& is_there) 
       here_.wake();
     });
   }
-  const auto signal = here_.run_until([&] { return is_there() || gave_up; });
+  const auto is_over = [&] { return is_there() || gave_up; };
+  const auto signal =
+      waits == Waits::for_a_turn ? here_.run_until(is_over) : here_.settle(job_.options.patience, is_over);
   if (timer != 0) loop.cancel(timer);
   if (is_there()) return std::nullopt;
   if (signal) return OnceEnd{.how = How::interrupted, .exit_code = 128 + *signal};
@@ -141,10 +145,14 @@ void Running::withdraw(bool was_interrupted) {
   told_->is_wanted = false;
   // Otherwise the loop goes on, and so what comes is seen to.
   if (!was_interrupted) return here_.coordinator().recheck();
-  here_.see_out(job_.options.patience, [&] {
+  const bool is_known = here_.see_out(job_.options.patience, [&] {
     const auto& turn = told_->turn;
     return turn && (!*turn || !(*turn)->held || told_->finished);
   });
+  if (is_known) return;
+  complain("the command was not begun, and it is not known whether " + job_.what.key +
+           " was given back: where it is told to be held, 'holdfast task show --once' tells by which epoch, and "
+           "'holdfast task release --once' gives it back");
 }
 
 /// What became of the run before is as open as it was.
@@ -154,7 +162,7 @@ void Running::give_back_unbegun(const coord::Coordinator::Turn& turn) {
 
 OnceEnd Running::run() {
   begin();
-  if (auto waited = wait_for([&] { return told_->turn.has_value(); })) {
+  if (auto waited = wait_for(Waits::for_a_turn, [&] { return told_->turn.has_value(); })) {
     withdraw(waited->how == How::interrupted);
     return *std::move(waited);
   }
@@ -179,7 +187,7 @@ OnceEnd Running::run() {
 void Running::give_back(bool has_begun) {
   const auto& held = (*told_->turn)->held;
   has_begun ? held->leave() : held->release({});
-  (void)wait_for([&] { return told_->finished.has_value(); });
+  (void)wait_for(Waits::for_a_write, [&] { return told_->finished.has_value(); });
   const bool is_known =
       told_->finished && (*told_->finished || told_->finished->error().kind != Failure::Kind::unknown);
   if (!is_known)
@@ -312,7 +320,7 @@ OnceEnd Running::record(OnceRecord record) {
                                });
   }
   const auto& recorded = is_held ? told_->finished : told_->recorded_late;
-  if (const auto waited = wait_for([&] { return recorded.has_value(); })) {
+  if (const auto waited = wait_for(Waits::for_a_write, [&] { return recorded.has_value(); })) {
     const bool by_signal = waited->how == How::interrupted;
     return unrecorded(std::move(record), by_signal ? "signal " + std::to_string(waited->exit_code - 128) +
                                                          " ended the wait for the store"

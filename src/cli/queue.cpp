@@ -190,7 +190,11 @@ tl::expected<std::optional<Batch>, int> await_batch(Coordination& here, const Qu
       [&] { return is_wanted; });
   if (const auto signal = here.run_until([&] { return got.has_value(); })) {
     is_wanted = false;
-    here.see_out(patience, [&] { return got && (!*got || !**got || is_given_back); });
+    if (!here.see_out(patience, [&] { return got && (!*got || !**got || is_given_back); })) {
+      complain(
+          "the store did not say whether what was received was given back; if not, it is due again when its "
+          "--visibility is over");
+    }
     return tl::unexpected(128 + *signal);
   }
   if (!*got) return tl::unexpected(complain_of(got->error()));

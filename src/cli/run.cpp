@@ -24,6 +24,10 @@ constexpr std::string_view exit_codes =
     "  64   the command line, a variable or the config file makes no sense\n"
     "  1    something else failed: the command could not be started, the table is damaged";
 
+std::string not_known_to_be_back(const std::string& task) {
+  return "the store did not say whether " + task + " was given back; if not, it runs out by itself";
+}
+
 /// The lease, asked for and given back, with the command in between.
 int run_task(Coordination& here, const RunSettings& settings, const coord::TaskOptions& options,
              coord::OnLost on_lost) {
@@ -49,7 +53,9 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   here.coordinator().acquire(settings.task, options, std::move(events));
   if (const auto signal = here.run_until([&] { return acquired.has_value(); })) {
     is_wanted = false;
-    here.see_out(options.patience, [&] { return acquired && (!*acquired || ended); });
+    if (!here.see_out(options.patience, [&] { return acquired && (!*acquired || ended); })) {
+      complain(not_known_to_be_back(settings.task));
+    }
     return 128 + *signal;
   }
   if (!*acquired) {
@@ -66,10 +72,9 @@ int run_task(Coordination& here, const RunSettings& settings, const coord::TaskO
   // It ran on, as asked for; that somebody else may have run it too is worth a word.
   const bool ran_on = on_lost == coord::OnLost::ignore && !held->guard()->holds(here.session().instant());
   held->release({});
-  // A further signal says not to wait for the store.
-  (void)here.run_until([&] { return ended.has_value(); });
+  (void)here.settle(options.patience, [&] { return ended.has_value(); });
   if (ended.value_or(coord::HoldEnd::doubtful) == coord::HoldEnd::doubtful) {
-    complain("the store did not say whether " + settings.task + " was given back; if not, it runs out by itself");
+    complain(not_known_to_be_back(settings.task));
   }
   if (end.not_started) return complain_of_start(*end.not_started);
   if (end.ending.was_lost) {

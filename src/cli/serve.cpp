@@ -118,11 +118,12 @@ Result<std::unique_ptr<Serving>> Serving::open(const ServeSettings& settings) {
   auto token = token_from(settings, *address);
   if (!token) return tl::unexpected<Error>(token.error());
   auto serving = std::make_unique<Serving>();
-  // A journal is one of a table that was there: another one in its place would be empty.
+  // A journal is one of a table that was there: another one in its place would be empty. While it is away, what comes
+  // is accepted provisionally.
   std::error_code ignored;
   const bool has_journal = !settings.journal.empty() && std::filesystem::exists(settings.journal, ignored);
   auto session = StoreSession::open(settings.store,
-                                    has_journal ? StoreSession::Create::never : StoreSession::Create::if_embedded);
+                                    has_journal ? StoreSession::Create::expected : StoreSession::Create::if_embedded);
   if (!session) return tl::unexpected<Error>(session.error());
   serving->session_ = *std::move(session);
   if (!settings.journal.empty()) {

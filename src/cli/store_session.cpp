@@ -143,7 +143,7 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
                                                          const store::Making& making, Duration patience) {
   if (const auto checked = check(url); !checked) return tl::unexpected<Error>(checked.error());
   const bool creates = create == Create::always || (create == Create::if_embedded && store::may_create(url));
-  if (!creates && !store::is_remote(url)) {
+  if (!creates && create != Create::expected && !store::is_remote(url)) {
     // Looking must not leave an empty file behind.
     const std::string path = store::path_of(url);
     std::error_code ignored;
@@ -161,7 +161,8 @@ Result<std::unique_ptr<StoreSession>> StoreSession::open(const std::string& url,
   const auto transport = [&impl] {
     return std::make_unique<runtime::HttpClient>(impl->loop, runtime::http_limits_for_aws());
   };
-  auto store = store::open_store(url, impl->loop, transport, making);
+  auto store =
+      store::open_store(create == Create::expected ? store::expecting(url) : url, impl->loop, transport, making);
   if (!store) return tl::unexpected<Error>(store.error());
   impl->store = std::move(*store);
   impl->expiry_step = store::expiry_step(url);

@@ -24,6 +24,7 @@ class StoreSession {
  public:
   enum class Create {
     never,        ///< a table that is not there is an error
+    expected,     ///< the same, but that a file which is not there may come back: it is on a disk that is away
     if_embedded,  ///< simple to start with: an embedded table is made by the first command that writes
     always,
   };

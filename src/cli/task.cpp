@@ -158,13 +158,12 @@ void add_show(Setup setup) {
 
 void add_release(Setup setup) {
   const auto settings = std::make_shared<TaskSettings>();
-  CLI::App& app =
-      add_one(setup,
-              {.name = "release",
-               .description = "take a lease away from who had it under this epoch; its holder is not asked: it finds "
-                              "out at its next renewal, and may run on until then",
-               .example = "task release invoice-17 --once --epoch 1"},
-              "nobody held it under this epoch; or something else failed", settings, release);
+  CLI::App& app = add_one(
+      setup,
+      {.name = "release",
+       .description = "take a lease away from who had it under this epoch, who may run on until its next renewal",
+       .example = "task release invoice-17 --once --epoch 1"},
+      "nobody held it under this epoch; or something else failed", settings, release);
   add_name(app, "TASK", settings->task, "its name");
   add_number(app, "--epoch", settings->epoch, 1, INT64_MAX, "the epoch that 'holdfast task show' tells")
       .required()

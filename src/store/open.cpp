@@ -26,23 +26,18 @@ tl::unexpected<Error> misuse(const std::string& url, const std::string& why) {
   return fail(Code::usage, "cannot open the store \"" + url + "\": " + why);
 }
 
-struct SqliteUrl {
-  SqliteOptions options;
-  bool creates = true;
-};
-
-Result<SqliteUrl> parse_sqlite_url(const std::string& url) {
-  SqliteUrl parsed;
-  parsed.options.path = path_of(url);
+Result<SqliteOptions> parse_sqlite_url(const std::string& url) {
+  SqliteOptions parsed;
+  parsed.path = path_of(url);
   std::string_view rest = std::string_view(url).substr(std::min(url.find('?'), url.size()));
   while (!rest.empty()) {
     rest.remove_prefix(1);
     const std::string_view setting = rest.substr(0, rest.find('&'));
     rest.remove_prefix(setting.size());
     if (setting == "sync=normal" || setting == "sync=full") {
-      parsed.options.sync_full = setting == "sync=full";
+      parsed.sync_full = setting == "sync=full";
     } else if (setting == "create=never" || setting == "create=missing") {
-      parsed.creates = setting == "create=missing";
+      parsed.is_expected = setting == "create=never";
     } else {
       return misuse(url,
                     "after the path comes nothing, or ?sync=full, ?sync=normal, ?create=never, ?create=missing "
@@ -89,7 +84,12 @@ std::string path_of(const std::string& url) {
 
 bool may_create(const std::string& url) {
   const auto parsed = parse_sqlite_url(url);
-  return !is_remote(url) && parsed && parsed->creates;
+  return !is_remote(url) && parsed && !parsed->is_expected;
+}
+
+std::string expecting(const std::string& url) {
+  if (!may_create(url) || url == "memory:") return url;
+  return url + (url.find('?') == std::string::npos ? "?" : "&") + "create=never";
 }
 
 std::optional<std::string> absent_file(const std::string& url) {
@@ -101,7 +101,7 @@ std::optional<std::string> absent_file(const std::string& url) {
 
 Result<void> check_store_url(const std::string& url) {
   if (url == "memory:") return {};
-  if (url.starts_with(sqlite_scheme)) return parse_sqlite_url(url).map([](const SqliteUrl&) {});
+  if (url.starts_with(sqlite_scheme)) return parse_sqlite_url(url).map([](const SqliteOptions&) {});
   if (is_remote(url)) return dynamodb::parse_table_url(url).map([](const dynamodb::TableOptions&) {});
   return misuse(url, "give sqlite:PATH or dynamodb://TABLE?region=REGION");
 }
@@ -113,7 +113,7 @@ Result<std::unique_ptr<Store>> open_store(const std::string& url, Loop& loop, co
   if (is_remote(url)) return open_dynamodb(url, loop, transport, making);
   auto parsed = parse_sqlite_url(url);
   if (!parsed) return tl::unexpected(parsed.error());
-  return make_sqlite_store(std::move(parsed->options), loop);
+  return make_sqlite_store(*std::move(parsed), loop);
 }
 
 }  // namespace store

@@ -38,6 +38,8 @@ using dynamodb::Making;
 /// Whether whoever needs the table makes it where it is not there, unasked: never one on a server, nor one whose URL
 /// says create=never.
 [[nodiscard]] bool may_create(const std::string& url);
+/// The same table, for who knows that it was there.
+[[nodiscard]] std::string expecting(const std::string& url);
 /// The file of a table that is in one.
 [[nodiscard]] std::string path_of(const std::string& url);
 /// Why a table counts as away whose file is not there, for who must not make another one in its place: that would be

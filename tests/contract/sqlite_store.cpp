@@ -154,7 +154,7 @@ TEST_F(SqliteStore, without_a_file_every_request_is_rejected_with_what_to_do_and
 TEST_F(SqliteStore, an_empty_file_has_no_table_until_it_is_initialized) {
   std::ofstream(path_).close();
   Asking store(open(), loop_);
-  EXPECT_THAT(store.get("k").error.detail, HasSubstr("run 'holdfast init --store sqlite:"));
+  EXPECT_THAT(store.get("k").error.detail, HasSubstr("made by 'holdfast init --store sqlite:"));
   EXPECT_THAT(store.initialize().value, HasSubstr("made the table"));
   EXPECT_THAT(store.initialize().value, HasSubstr("was there already"));
   EXPECT_TRUE(store.put("k", {{"x", 1}}).ok());
@@ -460,7 +460,7 @@ TEST_F(SqliteStore, a_deleted_file_takes_no_writes_makes_no_new_file_and_works_a
   const RowReply reply = store.put("k", {{"x", 2}});
   EXPECT_EQ(reply.outcome, Outcome::throttled);
   EXPECT_THAT(reply.error.detail, HasSubstr("deleted while it was in use"));
-  EXPECT_THAT(reply.error.detail, HasSubstr("holdfast init"));
+  EXPECT_THAT(reply.error.detail, HasSubstr("a new one would be empty"));
   EXPECT_EQ(store.get("k").outcome, Outcome::throttled);
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_TRUE(store.initialize().ok());

@@ -355,13 +355,22 @@ class AFileThatIsAway(Served):
         self.assertEqual(caller.get("/v1/counters/c")["value"], 2)
         self.assertEqual(caller.post("/v1/tasks/t/acquire").status, 201)
 
-    def test_a_server_that_has_a_journal_makes_no_other_table_in_its_place(self):
-        journal = str(self.folder / "journal")
-        self.assertEqual(self.start("--journal", journal).stop(), 0)
-        for end in ("", "-wal", "-shm"):
-            (self.folder / f"holdfast.db{end}").unlink(missing_ok=True)
-        self.assertIn("there is no file", self.refused("--journal", journal))
-        self.assertFalse((self.folder / "holdfast.db").exists())
+    def test_a_server_that_has_a_journal_is_started_while_its_table_is_away_and_makes_no_other(self):
+        options = ("--journal", str(self.folder / "journal"), "--store-patience", "300ms")
+        server = self.start(*options)
+        self.assertEqual(Caller(server).post("/v1/counters/c/add", delta=1, op_id="1").status, 200)
+        self.assertEqual(server.stop(), 0)
+        table = self.folder / "holdfast.db"
+        table.rename(self.folder / "elsewhere")
+        caller = Caller(self.start(*options))
+        asked = caller.get("/v1/counters/c")
+        self.assertEqual((asked.status, asked["code"]), (503, "unavailable"))
+        self.assertIn("is the disk that it is on there?", asked["detail"])
+        self.assertEqual(caller.post("/v1/counters/c/add", delta=1, op_id="2", mode="available").status, 202)
+        self.assertFalse(table.exists(), "no other one in its place")
+        (self.folder / "elsewhere").rename(table)
+        self.eventually(lambda: caller.get("/v1/tickets/2")["state"] == "confirmed")
+        self.assertEqual(caller.get("/v1/counters/c")["value"], 2)
 
 
 class OnDynamoDb(Served):

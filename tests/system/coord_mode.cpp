@@ -104,7 +104,6 @@ TEST_F(CoordMode, a_table_that_nobody_may_make_is_away_where_its_file_is) {
     expect_one_line(program.run(words), 69, "create=never");
   }
   EXPECT_NE(program.run({"serve", "--listen", "127.0.0.1:0"}).code, 0);
-  EXPECT_NE(program.run({"worker", "--sink", "stdout"}).code, 0);
   EXPECT_FALSE(std::filesystem::exists(program.file("holdfast.db"))) << "no other one in its place";
   bring_back();
   EXPECT_EQ(out({"counter", "show", "c"}), "5\n");

@@ -79,12 +79,27 @@ TEST_F(CoordRecording, s05_what_may_not_be_on_record_is_told_with_its_output_and
   EXPECT_THAT(told, HasSubstr("--abandoned hold or reconcile"));
 }
 
+TEST_F(CoordRecording, a_signal_does_not_break_off_what_is_being_recorded) {
+  auto charged = program.start(charge({"--ttl", "30s", "--store-patience", "20s"}));
+  ASSERT_TRUE(charged);
+  const auto blocker = away("2");
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(program.file("blocked")); }));
+  std::this_thread::sleep_for(500ms);
+  for (int i = 0; i < 2; ++i) charged->kill(SIGTERM);  // as `timeout` does
+  EXPECT_EQ(charged->read_line(30s).value_or(""), "receipt");
+  EXPECT_EQ(charged->wait(30s), (runtime::Exit{0, 0}));
+  EXPECT_EQ(program.run(charge()).out, "receipt\n");
+  EXPECT_EQ(program.read("led"), "charge\n");
+}
+
 TEST_F(CoordRecording, who_does_not_want_to_wait_for_the_store_is_told_that_it_ran) {
   auto charged = program.start(charge({"--ttl", "30s", "--abandoned", "hold"}));
   ASSERT_TRUE(charged);
   const auto blocker = away("60");
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(program.file("blocked")); }));
   std::this_thread::sleep_for(500ms);
+  charged->kill(SIGTERM);
+  EXPECT_FALSE(charged->wait(500ms));
   charged->kill(SIGTERM);
   EXPECT_EQ(charged->read_line(30s).value_or(""), "receipt");
   EXPECT_EQ(charged->wait(30s), (runtime::Exit{74, 0}));

@@ -187,13 +187,16 @@ Result<std::unique_ptr<Store>> make_sqlite_store(SqliteOptions options, Loop& lo
   const std::size_t slash = options.path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : options.path.substr(0, slash + 1);
   struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+  const bool has_folder = ::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  if (!has_folder && !options.is_expected) {
     return fail(Code::not_found, "cannot open " + options.path + ": there is no folder " + folder);
   }
   SqliteTable table(options);
   const auto opened = table.open();
-  if (!opened && !opened.error().busy && opened.error().error.code != Code::not_found) {
-    return tl::unexpected<Error>(opened.error().error);
+  if (!opened && !opened.error().busy) {
+    const Code code = opened.error().error.code;
+    const bool may_come = code == Code::not_found || (options.is_expected && code == Code::unavailable);
+    if (!may_come) return tl::unexpected<Error>(opened.error().error);
   }
   return std::make_unique<SqliteStore>(std::move(table), std::move(options), loop);
 }

@@ -92,7 +92,13 @@ Sql<void> SqliteTable::open() {
   struct stat status {};
   if (::stat(options_.path.c_str(), &status) != 0) {
     const int error = errno;
-    if (was_open_ && (error == ENOENT || error == ENOTDIR)) {
+    const bool is_missing = error == ENOENT || error == ENOTDIR;
+    if (is_missing && options_.is_expected && !was_open_) {
+      return tl::unexpected(
+          Failure{Outcome::throttled,
+                  {Code::unavailable, "there is no file " + options_.path + ": is the disk that it is on there?"}});
+    }
+    if (is_missing && was_open_) {
       return tl::unexpected(
           Failure{Outcome::throttled,
                   {Code::unavailable, "the database was moved away or deleted while it was in use: put it back at " +
@@ -150,8 +156,9 @@ Sql<void> SqliteTable::connect(bool create) {
                                           std::to_string(schema_version) + "): use that one"));
   }
   if (*version == 0 && !create) {
-    return done(rejected(Code::not_found,
-                         "the database " + options_.path + " has no table: run " + init_command(options_.path)));
+    return done(rejected(Code::not_found, "the database " + options_.path +
+                                              " has no table: is it another disk's? One is made by " +
+                                              init_command(options_.path)));
   }
   if (auto result = set_up(*connection_); !result) return done(std::move(result));
   if (*version == 0) {

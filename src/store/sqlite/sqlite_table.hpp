@@ -16,6 +16,7 @@ namespace holdfast::store {
 struct SqliteOptions {
   std::string path = "holdfast.db";
   /// Every commit reaches the disk before it is told (docs/adr/0004): an epoch given out survives a power cut.
+  bool is_expected = false;  // a file that is not there is on a disk that is away: it may come back
   bool sync_full = true;
   std::int64_t pages_max = 0;  ///< the file's size limit in pages of 4 KiB; 0: SQLite's own
 
