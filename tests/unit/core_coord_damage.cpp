@@ -139,7 +139,7 @@ TEST_P(DamagedMessageTest, as_poison_it_is_not_dropped) {
 TEST_P(DamagedMessageTest, who_looks_is_told) {
   send("g", "1");
   const std::string key = damage("g", 1);
-  expect_damage(carry_out<PeekGroup>("q", "g", 10), key);
+  expect_damage(carry_out<PeekGroup>("q", "g", std::size_t{10}), key);
 }
 
 TEST_P(DamagedMessageTest, whichever_request_is_lost_its_group_is_set_aside) {
@@ -424,7 +424,7 @@ class WrongTypeTest : public DamageTest {
         expect_damage(carry_out<EndReservation>(reserved, into, 500ms), key);
       }
     } else if (is(coord::message_prefix)) {
-      expect_damage(carry_out<PeekGroup>("q", "g", 10), key);
+      expect_damage(carry_out<PeekGroup>("q", "g", std::size_t{10}), key);
     } else if (is(coord::dedup_prefix)) {
       expect_damage(carry_out<Send>(SendOptions{"q", "g", "1", "id"}), key);
     } else {
