@@ -45,7 +45,9 @@ inline constexpr Span waited{Duration::zero(), std::chrono::days(36'600)};
 /// In milliseconds, too: as nanoseconds they may overflow.
 template <class Rep, class Period>
 [[nodiscard]] constexpr bool is_within(std::chrono::duration<Rep, Period> duration, const Span& span) {
-  return duration >= span.least && duration <= span.most;
+  using Steps = std::chrono::duration<Rep, Period>;
+  // In its own steps: what is longer than a Duration can say does not become one.
+  return duration >= std::chrono::ceil<Steps>(span.least) && duration <= std::chrono::floor<Steps>(span.most);
 }
 
 [[nodiscard]] constexpr Duration clamped(Duration duration, const Span& span) {
