@@ -124,6 +124,19 @@ TEST_F(RecordingTest, f23_and_not_once_somebody_else_has_the_key_or_had_it) {
   EXPECT_EQ(on_record(), "nothing");
 }
 
+TEST_F(RecordingTest, f23_the_result_of_a_later_run_is_not_taken_for_ones_own) {
+  Process& me = join("me");
+  const Epoch epoch = abandoned_by(me);
+  Process& next = join("next");
+  const auto other = once(next, recording(1s));
+  ASSERT_TRUE(other->runs());
+  ASSERT_TRUE(finish(next, *other));
+  ASSERT_TRUE(until([&] { return other->finished.has_value(); }));
+  const auto late = record(me, epoch);
+  ASSERT_FALSE(late) << "another run's result stands";
+  EXPECT_EQ(late.error().kind, Kind::refused);
+}
+
 TEST_F(RecordingTest, f23_nor_where_it_was_released_by_hand) {
   Process& me = join("me");
   const Epoch epoch = abandoned_by(me);
