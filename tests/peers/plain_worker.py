@@ -153,16 +153,19 @@ class PlainWorker:
         self._say(event="end", **self._counts)
 
     def _turn(self) -> None:
+        has_released = False
         for key in list(self._held):
             self._forget_what_ended()
             if key not in self._held:
                 continue
             if self._random.random() < self._options.release_share:
                 self._release(key)
+                has_released = True
             else:
                 self._renew(key)
         self._forget_what_ended()
-        if len(self._held) < self._options.hold_max:
+        # What it gives back is for others: it would be the first to see it.
+        if not has_released and len(self._held) < self._options.hold_max:
             self._claim_some()
 
     def _claim_some(self) -> None:
