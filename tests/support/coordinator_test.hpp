@@ -39,6 +39,14 @@ struct Try {
   void let_go() { (**got)->release({}); }
 };
 
+/// One call of once(), and what became of it.
+struct OnceCall {
+  std::optional<Ended<coord::Coordinator::Turn>> turn;
+  std::optional<Ended<std::optional<OnceResult>>> finished;
+  bool lost = false;
+  [[nodiscard]] bool runs() const { return turn && *turn && (*turn)->held; }
+};
+
 /// Several coordinators, each with a store of its own, on one table, in virtual time.
 class CoordinatorTest : public testing::Test {
  protected:
@@ -53,6 +61,25 @@ class CoordinatorTest : public testing::Test {
                              .lost = [tried](LossReason reason) { tried->lost = reason; },
                              .ended = [tried](HoldEnd how, const Error&) { tried->ended = how; }});
     return tried;
+  }
+  static std::shared_ptr<OnceCall> begin_once(Process& by, OnceOptions what, const TaskOptions& task) {
+    auto call = std::make_shared<OnceCall>();
+    by.coordinator->once(std::move(what), task,
+                         {.turn = [call](auto turn) { call->turn = std::move(turn); },
+                          .lost = [call](LossReason) { call->lost = true; },
+                          .finished = [call](auto finished) { call->finished = std::move(finished); }});
+    return call;
+  }
+  /// Its first claim is applied and the reply lost; that it was, is heard of when its belief has ended, 9 s from now.
+  void wins_too_late(Process& late) {
+    late.store.judge = [this, &late, begin = loop_.instant()](const Update* update) {
+      using Fault = FaultyStore::Fault;
+      if (update == nullptr) return Fault::none;
+      if (late.writes() == 1) return Fault::reply_lost;
+      if (loop_.instant() - begin < std::chrono::milliseconds(8500)) return Fault::throttled;
+      late.store.latency = std::chrono::milliseconds(1500);
+      return Fault::none;
+    };
   }
   TaskOptions options(Duration wait = Duration::zero()) {
     TaskOptions options;

@@ -265,14 +265,7 @@ TEST_F(CoordinatorTest, what_was_won_too_late_is_given_back_or_was_taken_by_anot
     table_ = std::make_shared<store::MemoryTable>();
     Process& me = join("me");
     const Instant begin = loop_.instant();
-    // The first try is applied and its reply lost; that it was, is heard of when its belief has ended.
-    me.store.judge = [&](const Update* update) {
-      if (update == nullptr) return Fault::none;
-      if (me.writes() == 1) return Fault::reply_lost;
-      if (loop_.instant() - begin < 8500ms) return Fault::throttled;
-      me.store.latency = 1500ms;
-      return Fault::none;
-    };
+    wins_too_late(me);
     TaskOptions patient = options();
     patient.patience = 9s;  // as long as its belief
     const auto mine = acquire(me, "t", patient);

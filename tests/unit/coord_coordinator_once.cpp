@@ -14,33 +14,21 @@ namespace {
 using namespace std::chrono_literals;
 using test::CoordinatorTest;
 using Fault = test::FaultyStore::Fault;
+using test::OnceCall;
 using test::Process;
 using testing::HasSubstr;
 
-/// One call of once(), and what became of it.
-struct Call {
-  std::optional<Ended<Coordinator::Turn>> turn;
-  std::optional<Ended<std::optional<OnceResult>>> finished;
-  bool lost = false;
-  [[nodiscard]] bool runs() const { return turn && *turn && (*turn)->held; }
-};
-
 class OnceCallTest : public CoordinatorTest {
  protected:
-  std::shared_ptr<Call> once(Process& by, Duration wait = 0s,
-                             OnceOptions::Abandoned abandoned = OnceOptions::Abandoned::rerun) {
-    auto call = std::make_shared<Call>();
+  std::shared_ptr<OnceCall> once(Process& by, Duration wait = 0s,
+                                 OnceOptions::Abandoned abandoned = OnceOptions::Abandoned::rerun) {
     OnceOptions what;
     what.key = "k";
     what.fingerprint = "f";
     what.abandoned = abandoned;
-    by.coordinator->once(what, options(wait),
-                         {.turn = [call](auto turn) { call->turn = std::move(turn); },
-                          .lost = [call](LossReason) { call->lost = true; },
-                          .finished = [call](auto finished) { call->finished = std::move(finished); }});
-    return call;
+    return begin_once(by, what, options(wait));
   }
-  bool finish(Process& by, Call& call, const char* content = "result") {
+  bool finish(Process& by, OnceCall& call, const char* content = "result") {
     return by.coordinator->finish(**call.turn, {true, content, loop_.wall()}, 24h).has_value();
   }
 };

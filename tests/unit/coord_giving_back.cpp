@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::CoordinatorTest;
 using Fault = test::FaultyStore::Fault;
+using test::OnceCall;
 using test::Process;
 using testing::HasSubstr;
 
@@ -28,19 +29,11 @@ class GivingBackTest : public CoordinatorTest {
     options.patience = 5s;
     return options;
   }
-  struct Call {
-    std::optional<Ended<Coordinator::Turn>> turn;
-    std::optional<Ended<std::optional<OnceResult>>> finished;
-    [[nodiscard]] bool runs() const { return turn && *turn && (*turn)->held; }
-  };
-  std::shared_ptr<Call> once(Process& by, OnceOptions::Abandoned abandoned = OnceOptions::Abandoned::rerun) {
-    auto call = std::make_shared<Call>();
+  std::shared_ptr<OnceCall> once(Process& by, OnceOptions::Abandoned abandoned = OnceOptions::Abandoned::rerun) {
     OnceOptions what;
     what.key = "k";
     what.abandoned = abandoned;
-    by.coordinator->once(what, long_lease(),
-                         {.turn = [call](auto turn) { call->turn = std::move(turn); },
-                          .finished = [call](auto finished) { call->finished = std::move(finished); }});
+    auto call = begin_once(by, what, long_lease());
     EXPECT_TRUE(until([&] { return call->turn.has_value(); }));
     return call;
   }
@@ -144,15 +137,7 @@ TEST_F(GivingBackTest, f22_what_was_abandoned_and_is_won_too_late_is_abandoned_s
   dies.coordinator.reset();
   loop_.advance(2h);
   Process& late = join("b");
-  const Instant begin = loop_.instant();
-  // The first try is applied and its reply lost; that it was, is heard of when its belief has ended.
-  late.store.judge = [&](const Update* update) {
-    if (update == nullptr) return Fault::none;
-    if (late.writes() == 1) return Fault::reply_lost;
-    if (loop_.instant() - begin < 8500ms) return Fault::throttled;
-    late.store.latency = 1500ms;
-    return Fault::none;
-  };
+  wins_too_late(late);
   TaskOptions patient = options();
   patient.patience = 9s;  // as long as its belief
   OnceOptions what;

@@ -18,34 +18,27 @@ namespace {
 using namespace std::chrono_literals;
 using test::CoordinatorTest;
 using Fault = test::FaultyStore::Fault;
+using test::OnceCall;
 using test::Process;
 using testing::HasSubstr;
 using Kind = Failure::Kind;
 
 class RecordingTest : public CoordinatorTest {
  protected:
-  struct Call {
-    std::optional<Ended<Coordinator::Turn>> turn;
-    std::optional<Ended<std::optional<OnceResult>>> finished;
-    [[nodiscard]] bool runs() const { return turn && *turn && (*turn)->held; }
-  };
   TaskOptions recording(Duration patience) {
     TaskOptions task = options();
     task.patience = patience;
     task.recording = task.terms.lease;
     return task;
   }
-  std::shared_ptr<Call> once(Process& by, const TaskOptions& task) {
-    auto call = std::make_shared<Call>();
+  std::shared_ptr<OnceCall> once(Process& by, const TaskOptions& task) {
     OnceOptions what;
     what.key = "k";
-    by.coordinator->once(what, task,
-                         {.turn = [call](auto turn) { call->turn = std::move(turn); },
-                          .finished = [call](auto finished) { call->finished = std::move(finished); }});
+    auto call = begin_once(by, what, task);
     EXPECT_TRUE(until([&] { return call->turn.has_value(); }));
     return call;
   }
-  Result<void> finish(Process& by, Call& call) {
+  Result<void> finish(Process& by, OnceCall& call) {
     return by.coordinator->finish(**call.turn, {true, "receipt", loop_.wall()}, 24h);
   }
   Ended<OnceResult> record(Process& by, Epoch epoch, Duration patience = 5s) {
