@@ -77,6 +77,10 @@ std::string why_lost(const std::string& name, std::optional<LossReason> reason, 
   return "the right to " + name + " was lost: the command was ended, since " + since();
 }
 
+std::string not_known_to_be_back(const std::string& name) {
+  return "the store did not say whether " + name + " was given back; if not, it runs out by itself";
+}
+
 int complain_of_start(const Error& error) {
   complain(error.detail);
   return static_cast<int>(error.code == Code::unavailable ? CoordExit::lost : CoordExit::failed);
@@ -209,14 +213,14 @@ std::optional<int> Coordination::run_until(const std::function<bool()>& is_done)
 
 void Coordination::heard(int signal) {
   constexpr Duration same_moment = std::chrono::milliseconds(250);
-  if (settling_ && !noted_) return note(signal);
+  if (settling_ && !noted_) return note(signal, *settling_);
   if (noted_ && session_->instant() - noted_->at < same_moment) return;
   signal_ = signal;
   wake();
 }
 
-void Coordination::note(int signal) {
-  const TimerId timer = session_->loop().call_after(*settling_, [this, signal] {
+void Coordination::note(int signal, Duration patience) {
+  const TimerId timer = session_->loop().call_after(patience, [this, signal] {
     signal_ = signal;
     wake();
   });
@@ -233,8 +237,7 @@ std::optional<int> Coordination::settle(Duration patience, const std::function<b
 
 bool Coordination::see_out(Duration patience, const std::function<bool()>& is_told) {
   const auto first = std::exchange(signal_, std::nullopt);
-  settling_ = patience;
-  note(first.value_or(SIGTERM));
+  note(first.value(), patience);
   coordinator_->recheck();
   const bool is_known = !settle(patience, is_told);
   signal_ = first;

@@ -43,6 +43,9 @@ int complain_of(const Failure& failure);
 /// end was near.
 [[nodiscard]] std::string why_lost(const std::string& name, std::optional<LossReason> reason, bool renews);
 
+/// The store did not say whether the right under this name was given back, for people.
+[[nodiscard]] std::string not_known_to_be_back(const std::string& name);
+
 /// A command that was not started: its lease had ended, or there is no such command.
 int complain_of_start(const Error& error);
 
@@ -138,16 +141,15 @@ class Coordination {
  private:
   explicit Coordination(std::unique_ptr<StoreSession> session);
   void stop();
+  void heard(int signal);
+  void note(int signal, Duration patience);
 
   std::unique_ptr<StoreSession> session_;
   std::unique_ptr<coord::Coordinator> coordinator_;
   std::unique_ptr<runtime::Signals> signals_;
   std::unique_ptr<coord::GuardedChild> child_;
-  void heard(int signal);
-  void note(int signal);
-
-  std::optional<int> signal_;  // to be obeyed
-  std::optional<Duration> settling_;
+  std::optional<int> signal_;         // to be obeyed
+  std::optional<Duration> settling_;  // with so much patience
   struct Noted {
     int signal = 0;
     Instant at;

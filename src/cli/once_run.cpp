@@ -190,8 +190,7 @@ void Running::give_back(bool has_begun) {
   (void)wait_for(Waits::for_a_write, [&] { return told_->finished.has_value(); });
   const bool is_known =
       told_->finished && (*told_->finished || told_->finished->error().kind != Failure::Kind::unknown);
-  if (!is_known)
-    complain("the store did not say whether " + job_.what.key + " was given back; if not, it runs out by itself");
+  if (!is_known) complain(not_known_to_be_back(job_.what.key));
 }
 
 OnceEnd Running::run_command() {

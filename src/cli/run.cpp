@@ -24,10 +24,6 @@ constexpr std::string_view exit_codes =
     "  64   the command line, a variable or the config file makes no sense\n"
     "  1    something else failed: the command could not be started, the table is damaged";
 
-std::string not_known_to_be_back(const std::string& task) {
-  return "the store did not say whether " + task + " was given back; if not, it runs out by itself";
-}
-
 /// The lease, asked for and given back, with the command in between.
 int run_task(Coordination& here, const RunSettings& settings, const coord::TaskOptions& options,
              coord::OnLost on_lost) {

@@ -49,8 +49,7 @@ class Journal {
   /// Writes a new intent down; its `seq`, and the quota of a DrawWish, are chosen here. The same ticket again with
   /// the same wish gives the one that is there; with another wish it is a mismatch. Of a decision about which a
   /// proposal is open already, that one is given, whatever the new one may have come to in the store: locally, too,
-  /// the first one wins. Refused where too much is open,
-  /// or where no quota has as much left.
+  /// the first one wins. Refused where too much is open, or where no quota has as much left.
   struct Appended {
     Intent intent;
     bool was_there = false;

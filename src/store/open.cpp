@@ -12,6 +12,7 @@
 #include "store/dynamodb/dynamodb_store.hpp"
 #include "store/dynamodb/surroundings.hpp"
 #include "store/memory/memory_store.hpp"
+#include "store/sqlite/failure.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace holdfast {
@@ -96,7 +97,7 @@ std::optional<std::string> absent_file(const std::string& url) {
   const std::string path = is_remote(url) ? "" : path_of(url);
   std::error_code ignored;
   if (path.empty() || std::filesystem::exists(path, ignored)) return std::nullopt;
-  return "there is no file " + path + ": is the disk that it is on there?";
+  return missing_file(path);
 }
 
 Result<void> check_store_url(const std::string& url) {

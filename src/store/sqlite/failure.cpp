@@ -12,6 +12,10 @@ Failure rejected(Code code, std::string detail) {
 
 }  // namespace
 
+std::string missing_file(const std::string& path) {
+  return "there is no file " + path + ": is the disk that it is on there?";
+}
+
 std::string init_command(const std::string& path) {
   return "'holdfast init --store sqlite:" + path + "'";
 }

@@ -17,6 +17,8 @@ struct Failure {
   bool reopen = false;    ///< this connection is of no use any more
 };
 
+/// Why a table counts as away whose file is not there, for who knows that it was.
+[[nodiscard]] std::string missing_file(const std::string& path);
 /// What makes the table that is missing, as a person would type it.
 [[nodiscard]] std::string init_command(const std::string& path);
 

@@ -94,9 +94,7 @@ Sql<void> SqliteTable::open() {
     const int error = errno;
     const bool is_missing = error == ENOENT || error == ENOTDIR;
     if (is_missing && options_.is_expected && !was_open_) {
-      return tl::unexpected(
-          Failure{Outcome::throttled,
-                  {Code::unavailable, "there is no file " + options_.path + ": is the disk that it is on there?"}});
+      return tl::unexpected(Failure{Outcome::throttled, {Code::unavailable, missing_file(options_.path)}});
     }
     if (is_missing && was_open_) {
       return tl::unexpected(
